@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from calibrant.decisions.binary import BinaryDecisions, Lines
-from calibrant.decisions.canonical import WholeRows
+from calibrant.decisions.canonical import CanonicalDecisions
 from calibrant.decisions.interval import ends
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES, Family
@@ -92,7 +92,7 @@ def one_cell(cell: Cell) -> dict[str, Array]:
         found["value"].append(value)
         found["held"].append((low <= truth + 1e-9) & (truth <= high + 1e-9))
         found["width"].append(high - low)
-        least, most = np.quantile(known.drawn(lines), [0.025, 0.975], axis=1)
+        least, most = np.quantile(known.regret_draws(lines), [0.025, 0.975], axis=1)
         least = np.clip(np.minimum(least, gain.mean - 1.96 * gain.error), 0, None)
         most = np.maximum(most, gain.mean + 1.96 * gain.error)
         found["before"].append((least <= truth + 1e-9) & (truth <= most + 1e-9))
@@ -176,8 +176,8 @@ def one_cell_of_rows(cell: Several) -> tuple[float, Array]:
         p = canonical.scores(kind, cell.classes, cell.n, rng)
         rows = Simplex.of(p, canonical.families.labels(canonical.mapped(name, p), rng))
         error = CanonicalError.of(SoftmaxPosterior.of(rows))
-        known = WholeRows(rows, error.posterior, error.held_out, costs)
-        least, most = np.quantile(known.drawn, [0.025, 0.975])
+        known = CanonicalDecisions(rows, error.posterior, error.held_out, costs)
+        least, most = np.quantile(known.regret_draws, [0.025, 0.975])
         (mean,), (apart,), _ = known.gain
         before = max(min(least, mean - 1.96 * apart), 0.0), max(most, mean + 1.96 * apart)
         found.append((known.value, *known.ends(1.96, LEVEL), *before))

@@ -87,7 +87,7 @@ def test_the_temperature_of_more_rows_than_are_held_at_once_is_that_of_all(monke
     def cost(log):
         z = np.exp(log) * np.log(rows.score)
         own = z[np.arange(len(z)), rows.code] - np.log(np.exp(z).sum(axis=1))
-        return 0.5 * (log / maps.TEMPERATURES) ** 2 - rows.weight @ own
+        return 0.5 * (log / maps.FIT_SD) ** 2 - rows.weight @ own
 
     expected = minimize_scalar(cost, bounds=(-2, 2), method="bounded", options={"xatol": 1e-8}).x
     monkeypatch.setattr(maps, "CHUNK", 20 * 200)

@@ -107,7 +107,7 @@ def test_what_looks_at_one_score_refuses_before_reading(command):
     result = run(*command, "--notion", "canonical")
     assert result.exit_code == 2
     assert "--notion must compare one score at a time here, got 'canonical'" in result.output
-    assert "calibrant ece, compare, check and report compare whole rows" in result.output
+    assert "calibrant ece, compare, check and report measure canonical calibration" in result.output
 
 
 WRONG = {

@@ -6,7 +6,7 @@ from scipy.special import expit
 
 import calibrant
 from calibrant import Sketch
-from calibrant.decisions.binary import FOLDS, BinaryDecisions, Dealt, Lines
+from calibrant.decisions.binary import FOLDS, BinaryDecisions, FoldSplit, Lines
 from calibrant.decisions.interval import ends
 from calibrant.inputs import in_clusters, predictions
 from calibrant.score_data import Residuals, Sample
@@ -76,7 +76,7 @@ def test_the_parts_of_a_group_add_up_to_it(n):
     for sample in kinds(n):
         residuals = Residuals.of(sample)
         groups = residuals[residuals.mass > 0]
-        dealt = Dealt.of(groups, np.random.default_rng(0))
+        dealt = FoldSplit.of(groups, np.random.default_rng(0))
         for name in ("mass", "residual", "spread"):
             total = np.bincount(dealt.group, getattr(dealt.steps, name), groups.mass.size)
             np.testing.assert_allclose(total, getattr(groups, name), rtol=1e-9, atol=1e-9)
@@ -88,7 +88,7 @@ def test_the_parts_of_a_group_add_up_to_it(n):
 
 def test_folds_are_of_equal_size_at_all_scores():
     s = (np.arange(1000) + 0.5) / 1000
-    dealt = Dealt.of(Residuals.of(Sample(s, s > 0.5)), np.random.default_rng(0))
+    dealt = FoldSplit.of(Residuals.of(Sample(s, s > 0.5)), np.random.default_rng(0))
     tenth = dealt.group * 10 // 1000
     held = np.bincount(tenth * FOLDS + dealt.fold, dealt.steps.mass).reshape(10, FOLDS)
     assert (held == 20).all()
@@ -102,7 +102,7 @@ def test_outcomes_of_tied_rows_are_dealt_by_chance():
     groups = residuals[residuals.mass > 0]
     hits = np.array(
         [
-            np.rint((part := Dealt.of(groups, np.random.default_rng(seed)).steps).frequency * part.mass)
+            np.rint((part := FoldSplit.of(groups, np.random.default_rng(seed)).steps).frequency * part.mass)
             for seed in range(200)
         ]
     )
@@ -131,7 +131,7 @@ def test_clusters_are_whole_in_folds():
     s = (cluster * 5 + np.arange(200) % 5 + 0.5) / 200
     y = (np.random.default_rng(0).random(40) < 0.4)[cluster].astype(int)
     known = known_of(y, s, cluster)
-    of_cluster = np.array([set(known.dealt.fold[known.dealt.group // 5 == k]) for k in range(40)])
+    of_cluster = np.array([set(known.split.fold[known.split.group // 5 == k]) for k in range(40)])
     assert all(len(folds) == 1 for folds in of_cluster)
     assert sorted(np.bincount([folds.pop() for folds in of_cluster])) == [8] * FOLDS
 

@@ -1,4 +1,4 @@
-"""Regret: against loops over rows, from every kind of evidence, and as it is stored."""
+"""Regret: against loops over rows, from every kind of score data, and as it is stored."""
 
 import json
 
@@ -194,7 +194,7 @@ def test_repeated_rows_are_no_news_where_clusters_tell():
     ]
     # The same actions, whichever rows are in which fold.
     plain, by_cluster, by_row = (
-        float(each.gain(lines, lines.taken(each.parts.score), 0 * lines.taken(each.parts.score)).error[0])
+        float(each.gain(lines, actions := lines.optimal_actions(each.parts.score), 0 * actions).error[0])
         for each in known
     )
     assert by_cluster == pytest.approx(plain, rel=0.1)

@@ -57,7 +57,7 @@ def test_the_value_is_that_of_the_posterior_by_a_loop(weighted):
     gained = found.cost - oracle.spent(known.rows.code, known.held_out, COST.tolist(), known.rows.weight)
     assert known.gain.mean[0] == pytest.approx(gained, rel=1e-9)
     # What is reported is the posterior's gain by the same actions, at most one standard error away.
-    after = known.lost(chance, known.taken(known.held_out))
+    after = known.excess_cost(chance, known.optimal_actions(known.held_out))
     fitted = known.posterior.chance * (lost - np.average(after, weights=known.rows.weight))
     error = float(known.gain.error[0])
     assert found.recovered == pytest.approx(np.clip(fitted, gained - error, gained + error), rel=1e-9)
@@ -75,12 +75,12 @@ def test_no_more_is_recovered_than_is_lost(seed):
 def test_an_abstaining_action_is_taken_where_no_class_is_sure():
     known = known_of(*sample(), COST)
     certain = np.vstack([np.eye(3), np.full((1, 3), 1 / 3)])
-    np.testing.assert_array_equal(known.taken(certain), [0, 1, 2, 3])
+    np.testing.assert_array_equal(known.optimal_actions(certain), [0, 1, 2, 3])
     assert Cost.of(COST, (0, 1, 2)).dominated == ()
     # Of equally good actions the first is taken.
-    assert known.taken(np.array([[0.0, 0.3, 0.7]]))[0] == 2
+    assert known.optimal_actions(np.array([[0.0, 0.3, 0.7]]))[0] == 2
     tied = known_of(*sample(), np.array([[0, 0, 1], [1, 1, 0], [1, 1, 0]]))
-    assert tied.taken(np.array([[0.5, 0.25, 0.25]]))[0] == 0
+    assert tied.optimal_actions(np.array([[0.5, 0.25, 0.25]]))[0] == 0
 
 
 def test_interval_sentence_and_levels():

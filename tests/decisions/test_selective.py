@@ -13,7 +13,7 @@ import calibrant
 from calibrant import InputError
 from calibrant.api.build_task import build_task
 from calibrant.curves.band import clopper_pearson
-from calibrant.decisions.selective import NODES, _Kept, area_of
+from calibrant.decisions.selective import NODES, _ConfidenceLevels, area_of
 from calibrant.score_data.clusters import effective_clusters
 
 matplotlib.use("Agg")
@@ -73,7 +73,7 @@ def test_the_interval_is_for_as_many_rows_as_have_the_variance(kind):
         reach = stdtrit(effective_clusters(cluster, None) - 1, 0.975)
     found = kept(right, sure, **options)
     given = options.get("sample_weight"), None, None, cluster
-    own = _Kept.of(build_task(right, sure, "correctness", *given, counts=options.get("counts")))
+    own = _ConfidenceLevels.of(build_task(right, sure, "correctness", *given, counts=options.get("counts")))
     for k in (2, 5, 8):
         about = sure, right, weight, square, found.confidence[k], own.local[k]
         alone = oracle.variance(*about)
@@ -91,7 +91,7 @@ def test_the_interval_is_for_as_many_rows_as_have_the_variance(kind):
 
 def test_covariances_are_those_of_what_rows_add():
     right, sure = pairs(60, values=np.linspace(0.5, 1, 5))
-    own = _Kept.of(build_task(right, sure, "correctness", None, None, None))
+    own = _ConfidenceLevels.of(build_task(right, sure, "correctness", None, None, None))
     at = np.arange(5)
     added = []
     for k in at:
@@ -294,7 +294,7 @@ def test_texts_and_plain_numbers():
     text = str(found)
     at = found.accuracy_at(0.5)
     assert text.startswith(
-        f"The surest {100 * at.coverage:.0f} % of rows (confidence of {at.confidence:.3g} or more)"
+        f"The most confident {100 * at.coverage:.0f} % of rows (confidence of {at.confidence:.3g} or more)"
     )
     assert f"{100 * at.value:.1f} % [{100 * at.low:.1f}, {100 * at.high:.1f}] right" in text
     assert text.endswith("n = 200 in 100 clusters")

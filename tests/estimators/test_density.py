@@ -60,12 +60,12 @@ def test_gain_of_a_batch_is_that_of_each_bandwidth():
 @pytest.mark.parametrize("support", [(0.0, 1.0), (0.5, 1.0), (1 / 7, 1.0)])
 @pytest.mark.parametrize("width", [0.01, 0.08, 0.5])
 def test_density_equals_the_mirrored_sum(kernel, support, width):
-    evidence = sample(60, support=support)
-    fit = Density(width, kernel).fit(evidence)
+    data = sample(60, support=support)
+    fit = Density(width, kernel).fit(data)
     at = slice(None, None, 97)
     f, positive = oracle.density(
-        evidence.score,
-        evidence.outcome,
+        data.score,
+        data.outcome,
         bandwidth=width,
         kernel=kernel,
         support=support,
@@ -94,11 +94,11 @@ def test_density_integrates_to_one(kernel, bandwidth, support):
 def test_error_equals_the_exact_integral(norm, kernel, weighing):
     rng = np.random.default_rng(1)
     weight = {"none": None, "counts": rng.integers(1, 4, 50), "importance": rng.random(50) + 0.2}[weighing]
-    evidence = sample(50, weight=weight)
+    data = sample(50, weight=weight)
     expected = oracle.ece_density(
-        evidence.score, evidence.outcome, bandwidth=0.06, kernel=kernel, weights=weight, norm=norm
+        data.score, data.outcome, bandwidth=0.06, kernel=kernel, weights=weight, norm=norm
     )
-    assert Density(0.06, kernel).fit(evidence).error(norm) == pytest.approx(expected, abs=1e-5)
+    assert Density(0.06, kernel).fit(data).error(norm) == pytest.approx(expected, abs=1e-5)
 
 
 def test_scores_on_the_walls_are_as_good_as_others():
@@ -121,18 +121,18 @@ def test_a_confidence_below_one_over_c_by_rounding_is_moved_for_smoothing_only()
 def test_rules_equal_the_expanded_sample(n, weighing):
     rng = np.random.default_rng(n)
     weight = {"none": None, "counts": rng.integers(1, 5, n), "importance": rng.random(n) + 0.1}[weighing]
-    evidence = sample(n, seed=n, weight=weight)
-    assert silverman(evidence) == pytest.approx(oracle.silverman(evidence.score, weight), rel=1e-9)
-    assert scott(evidence) == pytest.approx(oracle.scott(evidence.score, weight), rel=1e-9)
+    data = sample(n, seed=n, weight=weight)
+    assert silverman(data) == pytest.approx(oracle.silverman(data.score, weight), rel=1e-9)
+    assert scott(data) == pytest.approx(oracle.scott(data.score, weight), rel=1e-9)
 
 
 def test_silverman_is_the_known_rule_and_scott_that_of_scipy():
     score = np.random.default_rng(0).beta(5, 5, 400)
-    evidence = Sample(score, score > 0.5)
+    data = Sample(score, score > 0.5)
     spread = min(score.std(ddof=1), stats.iqr(score) / (2 * stats.norm.ppf(0.75)))
-    assert silverman(evidence) == pytest.approx(spread * (4 / 3 / 400) ** 0.2)
+    assert silverman(data) == pytest.approx(spread * (4 / 3 / 400) ** 0.2)
     factor = stats.gaussian_kde(score, "scott").factor
-    assert scott(evidence) == pytest.approx(factor * score.std(ddof=1))
+    assert scott(data) == pytest.approx(factor * score.std(ddof=1))
 
 
 @pytest.mark.no_cover
@@ -147,18 +147,18 @@ def test_isj_equals_the_exact_cosine_coefficients(shape, n):
 def test_isj_without_a_root_is_silverman():
     score = np.array([0.2, 0.8])
     assert isj_oracle.isj(score) is None
-    evidence = Sample(score, score > 0.5)
-    assert isj(evidence) == silverman(evidence)
+    data = Sample(score, score > 0.5)
+    assert isj(data) == silverman(data)
 
 
 @pytest.mark.parametrize("rule", [silverman, scott, isj])
 def test_rules_of_cells_and_batches_are_those_of_rows(rule):
-    evidence = sample(3000)
-    assert rule(Cells.of(evidence)) == pytest.approx(rule(evidence), rel=2e-4)
-    batch = Sample(np.stack([evidence.score, evidence.score**2]), evidence.outcome)
+    data = sample(3000)
+    assert rule(Cells.of(data)) == pytest.approx(rule(data), rel=2e-4)
+    batch = Sample(np.stack([data.score, data.score**2]), data.outcome)
     both = rule(batch)
     assert both.shape == (2,)
-    assert both[0] == pytest.approx(float(rule(evidence)), rel=1e-9)
+    assert both[0] == pytest.approx(float(rule(data)), rel=1e-9)
 
 
 # --- degenerate cases ------------------------------------------------------------------------------
@@ -166,10 +166,10 @@ def test_rules_of_cells_and_batches_are_those_of_rows(rule):
 
 def test_equal_quartiles_fall_back_to_the_wide_range():
     score = np.concatenate([np.full(90, 0.5), np.linspace(0.1, 0.9, 10)])
-    evidence = Sample(score, score > 0.5)
+    data = Sample(score, score > 0.5)
     low, high = np.percentile(score, [1, 99])
     expected = (high - low) / (2 * stats.norm.ppf(0.99)) * 75**-0.2
-    assert silverman(evidence) == pytest.approx(expected)
+    assert silverman(data) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "max"])
@@ -210,9 +210,9 @@ def test_each_class_has_a_bandwidth_of_its_own():
 
 
 def test_the_grid_is_fine_enough_for_the_bandwidth():
-    evidence = sample(30)
+    data = sample(30)
     for width in (0.0003, 0.0009, 0.002, 0.1):
-        grid = Grid.of(evidence, float(steps(np.array(width))))
+        grid = Grid.of(data, float(steps(np.array(width))))
         assert grid.step <= min(0.0003, width / 3 + 1e-12)
         size = grid.score.size
         for prime in (2, 3, 5):

@@ -177,10 +177,10 @@ def test_a_batch_is_its_problems_one_by_one(spec):
     outcome[1, 0], outcome[1, 1] = True, score[1, 1] > 0.5
     for weight in (None, rng.integers(0, 3, (2, 3, 80)), rng.random((2, 3, 80))):
         sample = weighted_sample(score, outcome, weight)
-        for evidence in (sample, Cells.of(sample)):
-            found = parse(spec).fit(evidence).error()
+        for data in (sample, Cells.of(sample)):
+            found = parse(spec).fit(data).error()
             assert found.shape == (2, 3)
-            each = [parse(spec).fit(evidence[i, j]).error() for i in range(2) for j in range(3)]
+            each = [parse(spec).fit(data[i, j]).error() for i in range(2) for j in range(3)]
             np.testing.assert_allclose(found.ravel(), each, atol=1e-9)
 
 

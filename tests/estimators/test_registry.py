@@ -533,8 +533,8 @@ def test_a_value_with_fit_is_an_estimator_that_says_what_it_defines():
     class Gap:
         norms = ("l1", "l2")
 
-        def fit(self, evidence):
-            return Binned("uniform", 1).fit(evidence)
+        def fit(self, data):
+            return Binned("uniform", 1).fit(data)
 
         def __str__(self):
             return "my gap"
@@ -549,7 +549,7 @@ def test_a_value_with_fit_is_an_estimator_that_says_what_it_defines():
     class Own:
         measures_ece = False
 
-        def fit(self, evidence):
+        def fit(self, data):
             return Own()
 
         def error(self, norm):
@@ -566,7 +566,7 @@ class Fitted:
     def __init__(self, value, measures_ece=True):
         self.value, self.measures_ece = value, measures_ece
 
-    def fit(self, evidence):
+    def fit(self, data):
         return self
 
     def error(self, norm):
@@ -618,7 +618,7 @@ def test_one_error_for_three_classes_is_refused_of_any_estimator():
     class Mine(Estimator):
         name = "mine"
 
-        def fit(self, evidence):
+        def fit(self, data):
             return ValueFit(self, np.array(0.1))
 
     with pytest.raises(calibrant.InputError, match="the estimator mine must return 3 errors, got 1"):

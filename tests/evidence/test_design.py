@@ -1,4 +1,4 @@
-"""Design effects of clusters, and evidence that is worth fewer rows."""
+"""Design effects of clusters, and score data worth fewer rows."""
 
 from dataclasses import astuple
 

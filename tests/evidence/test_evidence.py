@@ -1,4 +1,4 @@
-"""Rows, cells and merged cells hold the same evidence."""
+"""Rows, cells and merged cells hold the same score data."""
 
 from dataclasses import replace
 
@@ -189,9 +189,9 @@ def test_variance_and_size_follow_the_expanded_sample(weight):
 def test_atoms_hold_each_tied_score_once(kind):
     score = np.array([0.5, 0.25, 0.5, 0.75, 0.25, 0.5])
     outcome = np.array([1, 0, 0, 1, 1, 1], dtype=bool)
-    evidence = Sample(score, outcome)
-    evidence = evidence if kind == "rows" else Cells.of(evidence)
-    tie_groups = evidence.tie_groups()
+    data = Sample(score, outcome)
+    data = data if kind == "rows" else Cells.of(data)
+    tie_groups = data.tie_groups()
     assert isinstance(tie_groups, Moments)
     held = tie_groups.w > 0
     np.testing.assert_array_equal(tie_groups.w[held], [2, 3, 1])
@@ -202,11 +202,11 @@ def test_atoms_hold_each_tied_score_once(kind):
 @pytest.mark.parametrize("kind", ["rows", "cells"])
 def test_resampling_keeps_size_and_expectation(kind):
     sample = beta_sample(400)
-    evidence = sample if kind == "rows" else Cells.of(sample)
-    drawn = evidence.resample(np.random.default_rng(1), 600)
+    data = sample if kind == "rows" else Cells.of(sample)
+    drawn = data.resample(np.random.default_rng(1), 600)
     assert drawn.batch == (600,)
     np.testing.assert_array_equal(drawn.n, 400)
-    bins, mean = evidence.bins(np.array([0.5])), drawn.bins(np.array([0.5]))
+    bins, mean = data.bins(np.array([0.5])), drawn.bins(np.array([0.5]))
     np.testing.assert_allclose(mean.wy.mean(axis=0), bins.wy, rtol=0.03)
     np.testing.assert_allclose(mean.ws.mean(axis=0), bins.ws, rtol=0.03)
     # One bin's count is binomial.
@@ -217,8 +217,8 @@ def test_resampling_keeps_size_and_expectation(kind):
 @pytest.mark.parametrize("kind", ["rows", "cells"])
 def test_redrawn_outcomes_follow_the_given_probability(kind):
     sample = beta_sample(2000)
-    evidence = sample if kind == "rows" else Cells.of(sample)
-    drawn = evidence.simulate_outcomes(lambda score: score**2, np.random.default_rng(2), 300)
+    data = sample if kind == "rows" else Cells.of(sample)
+    drawn = data.simulate_outcomes(lambda score: score**2, np.random.default_rng(2), 300)
     total = drawn.bins(np.array([0.5])).wy
     chance = np.square(sample.score)
     for side, part in enumerate((sample.score < 0.5, sample.score >= 0.5)):
@@ -232,13 +232,13 @@ def test_rows_of_probabilities_draw_one_after_the_other(kind):
     sample = beta_sample(200)
     if kind == "counts":
         sample = Sample(sample.score, sample.outcome, np.arange(200) % 3 + 1)
-    evidence = Cells.of(sample) if kind == "cells" else sample
+    data = Cells.of(sample) if kind == "cells" else sample
     powers, cuts = (0.5, 1.0, 2.0), np.array([0.3, 0.7])
-    together = evidence.simulate_outcomes(
+    together = data.simulate_outcomes(
         lambda score: np.array([score**power for power in powers]), np.random.default_rng(4), 5
     )
     rng = np.random.default_rng(4)
-    alone = [evidence.simulate_outcomes(lambda score, power=power: score**power, rng, 5) for power in powers]
+    alone = [data.simulate_outcomes(lambda score, power=power: score**power, rng, 5) for power in powers]
     np.testing.assert_array_equal(
         together.bins(cuts).wy, np.concatenate([each.bins(cuts).wy for each in alone])
     )
@@ -249,13 +249,13 @@ def test_redrawn_outcomes_of_weighted_rows_vary_as_their_weights_say(kind):
     # In each cell one heavy row and many light ones: as good as one row there, and many on the whole.
     score, weight = np.repeat([0.2, 0.8], 50), np.tile(np.append(50.0, np.ones(49)), 2)
     sample = weighted_sample(score, np.arange(100) % 2 > 0, weight)
-    evidence = sample if kind == "rows" else Cells.of(sample)
-    drawn = evidence.simulate_outcomes(lambda score: score, np.random.default_rng(3), 4000)
+    data = sample if kind == "rows" else Cells.of(sample)
+    drawn = data.simulate_outcomes(lambda score: score, np.random.default_rng(3), 4000)
     total = drawn.bins(np.array([0.5])).wy
     expected = 0.16 * (50**2 + 49)
     np.testing.assert_allclose(total.mean(axis=0), [0.2 * 99, 0.8 * 99], rtol=0.05)
     np.testing.assert_allclose(total.var(axis=0), expected, rtol=0.1)
-    np.testing.assert_allclose(drawn.n, evidence.n)
+    np.testing.assert_allclose(drawn.n, data.n)
     np.testing.assert_allclose(drawn.squared().bins(np.array([0.5])).w, np.full((4000, 2), 50**2 + 49))
 
 
@@ -277,9 +277,9 @@ def test_cells_without_squared_weights_share_the_total_out_by_weight():
 
 @pytest.mark.parametrize("kind", ["rows", "cells"])
 def test_a_row_that_counts_a_thousand_times_is_drawn_a_thousand_times(kind):
-    evidence = Sample(np.array([0.5]), np.array([True]), np.array([1000]))
-    evidence = evidence if kind == "rows" else Cells.of(evidence)
-    drawn = evidence.simulate_outcomes(lambda score: score, np.random.default_rng(0), 800)
+    data = Sample(np.array([0.5]), np.array([True]), np.array([1000]))
+    data = data if kind == "rows" else Cells.of(data)
+    drawn = data.simulate_outcomes(lambda score: score, np.random.default_rng(0), 800)
     np.testing.assert_array_equal(drawn.n, 1000)
     frequency = drawn.bins(np.array([0.2])).frequency[:, 1]
     assert frequency.mean() == pytest.approx(0.5, abs=0.003)
@@ -288,9 +288,9 @@ def test_a_row_that_counts_a_thousand_times_is_drawn_a_thousand_times(kind):
 
 @pytest.mark.parametrize("kind", ["rows", "cells"])
 def test_only_a_single_problem_is_drawn_anew(kind):
-    evidence = Sample(RNG.random((2, 5)), RNG.random((2, 5)) < 0.5)
-    evidence = evidence if kind == "rows" else Cells.of(evidence)
-    for draw in (lambda: evidence.resample(RNG, 3), lambda: evidence.simulate_outcomes(np.abs, RNG, 3)):
+    data = Sample(RNG.random((2, 5)), RNG.random((2, 5)) < 0.5)
+    data = data if kind == "rows" else Cells.of(data)
+    for draw in (lambda: data.resample(RNG, 3), lambda: data.simulate_outcomes(np.abs, RNG, 3)):
         with pytest.raises(ValueError, match=r"a batch of shape \(2,\)"):
             draw()
 

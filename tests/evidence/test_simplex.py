@@ -1,4 +1,4 @@
-"""Rows on the simplex: whatever order or repetition they come in, they are the same evidence."""
+"""Rows on the simplex: whatever order or repetition they come in, they are the same data."""
 
 from itertools import pairwise
 

@@ -223,7 +223,7 @@ def test_residuals_of_few_rows_of_many_and_of_cells_are_the_same(seed, n, kind, 
     rows = weighted_sample(score, positives(rng, score, rare=False), weights(rng, weighting, n))
     by_sorting = Residuals.of(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(residuals, "COUNTED", 1)
+        patch.setattr(residuals, "SUMMED_FROM", 1)
         by_counting = Residuals.of(rows)
     by_sorting, by_counting = (each[each.mass > 0] for each in (by_sorting, by_counting))
     for attribute in ("mass", "score", "residual", "spread"):
@@ -236,7 +236,7 @@ def test_residuals_of_few_rows_of_many_and_of_cells_are_the_same(seed, n, kind, 
 
 @pytest.mark.parametrize("counted", [False, True])
 def test_scores_on_both_sides_of_an_edge_by_rounding_are_one_score(counted, monkeypatch):
-    monkeypatch.setattr(residuals, "COUNTED", 1 if counted else 8192)
+    monkeypatch.setattr(residuals, "SUMMED_FROM", 1 if counted else 8192)
     rng = np.random.default_rng(0)
     tenth = rng.integers(0, 11, 400)
     score = np.clip(np.nextafter(tenth / 10, rng.integers(-1, 3, 400)), 0.0, 1.0)

@@ -390,7 +390,7 @@ def now_and_then(scores, outcomes, weights):
     return 0.0
 
 class Scalar:
-    def fit(self, evidence):
+    def fit(self, data):
         self.value = np.float64(0.1)
         return self
 
@@ -398,9 +398,9 @@ class Scalar:
         return self.value
 
 class Vandal:
-    def fit(self, evidence):
-        evidence.score[...] = 0.5
-        evidence.outcome[...] = True
+    def fit(self, data):
+        data.score[...] = 0.5
+        data.outcome[...] = True
         return self
 """
 

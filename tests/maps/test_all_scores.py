@@ -86,7 +86,7 @@ def test_named_maps_are_modes_of_blocks_of_known_sizes(method, names):
     slope, on = likelihood.slope(made.draws[0])[1], 0
     for block in made.blocks.blocks:
         theta = made.draws[0, block.places]
-        size = {**module.STRETCHED, "matrix": module.ACROSS / 4 if method == "matrix" else None}.get(
+        size = {**module.VECTOR_SD, "matrix": module.MATRIX_SD / 4 if method == "matrix" else None}.get(
             block.name
         )
         if size is None:

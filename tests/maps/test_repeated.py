@@ -108,15 +108,15 @@ def test_other_scores_stay_on_a_smooth_map():
 
 
 @pytest.mark.parametrize("low", [0.0, 0.5])
-@pytest.mark.parametrize("evidence", [lambda sample: sample, lambda sample: Cells.of(sample)])
-def test_continuous_scores_do_not_repeat(low, evidence):
+@pytest.mark.parametrize("as_data", [lambda sample: sample, lambda sample: Cells.of(sample)])
+def test_continuous_scores_do_not_repeat(low, as_data):
     # Many scores share a cell of the layout without being equal.
     rng = np.random.default_rng(0)
     score = low + 0.02 * rng.random(6000)
-    continuous = Problem(evidence(Sample(score, rng.random(6000) < score)))
+    continuous = Problem(as_data(Sample(score, rng.random(6000) < score)))
     assert continuous.held.mass.size < 3000
     assert not continuous.repeated.any()
-    rounded = Problem(evidence(Sample(np.round(score, 4), rng.random(6000) < score)))
+    rounded = Problem(as_data(Sample(np.round(score, 4), rng.random(6000) < score)))
     assert rounded.repeated.sum() == np.unique(np.round(score, 4)).size
 
 

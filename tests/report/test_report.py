@@ -260,7 +260,7 @@ def test_whole_rows_are_shown_by_pairs_and_predictions():
     assert page.index("h-where") < page.index("h-curve")
     assert wording.taking(found) in page
     assert page.count(wording.taking(found)) == 1
-    assert "refer to the confidence notion." in page
+    assert "use the confidence notion." in page
     assert "What a confidence really means" in page
     assert "The error is at least" in page
     assert "of the error by direction" not in page

@@ -204,8 +204,8 @@ def estimate(
     Returns
     -------
     Estimate
-        The value, its interval, what a calibrated model typically reads at this size, the p-value of
-        calibration, the parts of over- and underconfidence, and `by_class` for the class-wise notion.
+        The value, its interval, the value expected if calibrated, the p-value (H0: calibrated),
+        the parts of over- and underconfidence, and `by_class` for the class-wise notion.
         The canonical notion has no such parts; it has a bound that holds whatever the gap looks like
         (`at_least`), and says where so many classes let one see a part of the error alone
         (`lower_bound`).

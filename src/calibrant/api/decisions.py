@@ -236,10 +236,11 @@ def risk_coverage(
     rng: Seed = None,
     percent: bool = False,
 ) -> RiskCoverage:
-    """Say how right the predictions are that are kept, if the least sure are left to somebody else.
+    """Compute the risk-coverage curve: accuracy of the most confident predictions at each coverage.
 
-    Rows are kept from the surest on, and those that are equally sure enter together, so that the order of the
-    rows does not matter. Intervals are for the accuracy at a coverage, and the threshold is an estimate too.
+    Rows are selected in decreasing order of confidence. Rows of equal confidence are selected together, so
+    the order of the rows does not matter. Intervals are for the accuracy at a coverage, and include the
+    uncertainty of the threshold.
 
     Parameters
     ----------

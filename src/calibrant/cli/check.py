@@ -134,8 +134,8 @@ class Verdict:
         found = self.measured
         above = found.value > self.limit
         arm = found.value - found.low if above else found.high - found.value
-        room = abs(self.limit - found.value)
-        return found.n * (arm / room) ** 2 if room > 0 else math.inf
+        distance = abs(self.limit - found.value)
+        return found.n * (arm / distance) ** 2 if distance > 0 else math.inf
 
     @property
     def sentence(self) -> str:

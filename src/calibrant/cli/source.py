@@ -58,7 +58,7 @@ def words() -> Words:
             "scores": "these may be predicted labels: name the scores by --scores",
             "sketch": "calibrant ece, curve, check and report take the file itself",
             "sample_weight": "for importance weights give --sample-weight",
-            "whole": "calibrant ece, compare, check and report compare whole rows",
+            "whole": "calibrant ece, compare, check and report measure canonical calibration",
         },
         first_row=1,
     )
@@ -108,8 +108,8 @@ def noting() -> Iterator[None]:
 def settled(given: dict[str, Any], *, one_score: bool = False) -> dict[str, Any]:
     """Return the options of a command with a pair of columns as label, scores and notion.
 
-    A notion that the library does not know is refused before anything is read, and so is one that compares
-    whole rows, where `one_score` at a time is looked at or the other options do.
+    A notion that the library does not know is refused before anything is read, and so is the
+    canonical notion if the command measures `one_score` at a time or the other options do.
     """
     from calibrant.tasks.notions import check_whole, named, refuse_whole
 

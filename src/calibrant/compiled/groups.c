@@ -79,8 +79,8 @@ static int copy_in_range(const double *restrict from, int n, double *restrict to
 }
 
 /* The parts of a block of scores; true where a product is so near to a whole number that it may be rounded
-   across it. The nearest whole number comes from adding and taking away a number that leaves no room for
-   digits after the point, and the sign of a difference says whether one score is near. */
+   across it. The nearest whole number comes from adding and subtracting a number so large that no digits
+   after the point are kept, and the sign of a difference shows whether one score is near. */
 #define WHOLE 6755399441055744.0
 VECTORISED static int parts_of(const double *restrict x, int n, double k, int32_t *restrict part)
 {

@@ -1,12 +1,12 @@
-/* What sets of cosine coefficients say about the gap: evidence of a process and of a tree of stretches, and the
+/* What sets of cosine coefficients say about the gap: evidence of a process and of a dyadic partition, and the
    expected gap on each side. calibrant.posterior has the same in numpy, and says why. */
 #include "lanes.h"
 
 #ifdef HAVE_LANES
 
-/* Sizes of a flat gap in a stretch, of a wave, and of a process; priors of the tree: sparse and dense. */
+/* Sizes of a flat gap in a node, of a wave, and of a process; priors of the tree: sparse and dense. */
 enum { FLATS = 5, WAVES = 4, SIZES = 8, TREES = 2 };
-/* Stretches may wave down to so many cells. */
+/* Smallest number of cells of a node with a cosine. */
 enum { SHORTEST = 8 };
 /* The columns of the result: before those of the mean, and of the shape of a process. */
 enum { PROCESS, TREE, SMOOTH_OVER, SMOOTH_UNDER, TREE_OVER, TREE_UNDER, MEANS };
@@ -23,7 +23,7 @@ typedef struct {
     Py_ssize_t cells, depth, roughs, parts; /* parts: sizes times roughnesses of a process */
     const Rules *rules;
     const double *turns, *shape_prior, *mean_prior;
-    double *variance, *cost, *pull, *pulled;   /* of flat gaps in each stretch; pull of cells and stretches */
+    double *variance, *cost, *pull, *pulled;   /* of flat gaps in each node; pull of cells and nodes */
     double *wave_share, *wave_mean, *wave_cost, *wave_spectrum;
     double *share, *shape_cost, *mean_share, *mean_cost;
 } Frame;
@@ -55,7 +55,7 @@ PART void set_frame(Frame *f, int width, const double *const *pulls, const doubl
 {
     Py_ssize_t g = f->cells, high = g - 1;
     const Rules *rules = f->rules;
-    double *squares = f->cost; /* lent: sums of squared pulls of the stretches */
+    double *squares = f->cost; /* lent: sums of squared pulls of the nodes */
     for (int l = 0; l < width; l++) {
         double total = 0;
         for (Py_ssize_t i = 0; i < g; i++) {
@@ -69,7 +69,7 @@ PART void set_frame(Frame *f, int width, const double *const *pulls, const doubl
             for (Py_ssize_t i = 0; i < (Py_ssize_t)1 << level; i++)
                 f->pulled[NODE(level, i) * width + l] = f->pulled[NODE(level + 1, 2 * i) * width + l]
                                                         + f->pulled[NODE(level + 1, 2 * i + 1) * width + l];
-        /* Waves of the stretches of each level. */
+        /* Waves of the nodes of each level. */
         for (Py_ssize_t level = 1, at = 0; g >> level >= SHORTEST; level++) {
             Py_ssize_t length = g >> level;
             double unit = (double)length * (total * total);
@@ -243,7 +243,7 @@ PART void look_at_process(const Frame *f, const Sets *s, int sides, int width)
     out[SMOOTH_OVER] = under - net;
 }
 
-/* A wave in each stretch of a level: its likelihood, in place of that of stopping; and the expected sum of its positive and negative part. */
+/* A wave in each node of a level: its likelihood, in place of that of stopping; and the expected sum of its positive and negative part. */
 PART void look_at_waves(const Frame *f, const Sets *s, Py_ssize_t level, Py_ssize_t at, int sides, int width)
 {
     const double none[1 + WAVES] = {0}, *spectrum = f->wave_spectrum + at * WAVES * width;
@@ -285,7 +285,7 @@ PART void look_at_waves(const Frame *f, const Sets *s, Py_ssize_t level, Py_ssiz
     }
 }
 
-/* The stretches of a level with a gap, flat or a wave. Leaves their likelihood, as a number and a power of two, and the
+/* The nodes of a level with a gap, flat or a wave. Leaves their likelihood, as a number and a power of two, and the
    expected positive and negative part of the gap. */
 PART void gaps_at(const Frame *f, const Sets *s, Py_ssize_t level, int waves, int sides, int width)
 {
@@ -342,7 +342,7 @@ PART Lanes sum_tree(const Frame *f, const Sets *s, double empty, int sides, Lane
     }
     for (Py_ssize_t i = 0; sides && i < nodes; i++)
         s->reach[i] = (i ? 1 - empty : 1.0) * s->gapped[i] / s->stop[i];
-    /* Bottom up: the likelihood of each stretch, and its chance to stop if it is reached; that of a cell is one. */
+    /* Bottom up: the likelihood of each node, and its chance to stop if it is reached; that of a cell is one. */
     for (Py_ssize_t i = leaves; i-- > 0;) {
         Lanes halves = rules->go * (s->stop[2 * i + 1] * s->stop[2 * i + 2]), stop = rules->stop * s->stop[i];
         Lanes power = s->power[2 * i + 1] + s->power[2 * i + 2], top = larger(power, s->power[i]);
@@ -356,7 +356,7 @@ PART Lanes sum_tree(const Frame *f, const Sets *s, double empty, int sides, Lane
     *power_of_all = s->power[0];
     if (!sides)
         return likelihood;
-    /* Top down: the chance of each stretch to be reached, which takes the place of its likelihood. */
+    /* Top down: the chance of each node to be reached, which takes the place of its likelihood. */
     s->stop[0] = all(1.0);
     for (Py_ssize_t i = 0; i < leaves; i++)
         s->stop[2 * i + 1] = s->stop[2 * i + 2] = s->stop[i] * (1 - s->chance[i]);

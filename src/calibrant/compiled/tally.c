@@ -131,14 +131,14 @@ typedef struct {
 } Rows;
 
 /* Outcomes of a block, a byte for each. */
-static const uint8_t *outcomes_of(const Rows *rows, Py_ssize_t start, int n, uint8_t *room)
+static const uint8_t *outcomes_of(const Rows *rows, Py_ssize_t start, int n, uint8_t *buffer)
 {
     const char *from = rows->outcome + start * rows->outcome_step;
     if (rows->outcome_step == 1)
         return (const uint8_t *)from;
     for (int i = 0; i < n; i++)
-        room[i] = (uint8_t)from[i * rows->outcome_step];
-    return room;
+        buffer[i] = (uint8_t)from[i * rows->outcome_step];
+    return buffer;
 }
 
 /* Fetch rows that lie side by side and come next: the machine stops at the end of a page, and starts anew in each. */

@@ -64,24 +64,24 @@ LOOP(walks)
     if (begin(&call, "walks", description, args, count) < 0)
         return NULL;
     Py_ssize_t sets = SIZE(call, 's'), columns = SIZE(call, 'u'), cells = SIZE(call, 'c'), fine = SIZE(call, 'f');
-    Py_ssize_t steps = SIZE(call, 'j'), room = cells > fine ? cells : fine;
+    Py_ssize_t steps = SIZE(call, 'j'), capacity = cells > fine ? cells : fine;
     Walk w = {
         .steps = steps, .cells = cells, .runs = SIZE(call, 'r'), .fine = fine, .widths = SIZE(call, 'w'),
         .share = DOUBLES(a[SHARE]), .ways = DOUBLES(a[WAYS]), .weight = DOUBLES(a[WEIGHT]), .turns = DOUBLES(a[TURNS]),
     };
     if (steps < 1 || cells < 1 || cells & (cells - 1) || fine < 0 || fine & (fine - 1) || SIZE(call, 'e') != cells - 1 ||
-        SIZE(call, 't') < room || columns != 3 + w.widths)
+        SIZE(call, 't') < capacity || columns != 3 + w.widths)
         return fail(&call, "the arrays do not fit"), finish(&call);
     w.step = borrow_places(&call, STEP, 0, steps);
     w.first = borrow_places(&call, FIRST, 0, steps + 1);
     w.last = borrow_places(&call, LAST, 0, steps + 1);
     w.cell = borrow_places(&call, CELL, 0, fine);
     w.width = borrow_places(&call, WIDTHS, 1, PY_SSIZE_T_MAX);
-    char *block = borrow(&call, (size_t)(steps + 1 + 2 * room + columns + 2) * sizeof(Lanes));
+    char *block = borrow(&call, (size_t)(steps + 1 + 2 * capacity + columns + 2) * sizeof(Lanes));
     if (PyErr_Occurred())
         return finish(&call);
-    Lanes *total = (Lanes *)(block + -(uintptr_t)block % sizeof(Lanes)), *x = total + steps + 1, *work = x + room;
-    Lanes *shown = work + room;
+    Lanes *total = (Lanes *)(block + -(uintptr_t)block % sizeof(Lanes)), *x = total + steps + 1, *work = x + capacity;
+    Lanes *shown = work + capacity;
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t first = 0; first < sets; first += LANES) {
         const double *residual[LANES];

@@ -151,7 +151,7 @@ def _in_words(error: str, before: int) -> str:
 
 
 def _row_blocks(text: _Text, delimiter: str) -> Iterator[tuple[bytes, bool]]:
-    """Yield whole rows, many at a time; at last, and as such, a row that does not end."""
+    """Yield blocks of complete rows; an unterminated last row is yielded at the end, marked as such."""
     rest, start = b"", codecs.BOM_UTF8
     while part := text.read(BLOCK):
         part, start = rest + (part.removeprefix(start) if start else part), b""

@@ -1,4 +1,7 @@
-"""What acting on the scores costs."""
+"""Costs of decisions on scores: decision regret, net benefit, thresholds and selective prediction.
+
+The methods are described in docs/methods/decision-regret.md.
+"""
 
 from calibrant.decisions.clinical import Clinical, clinical_of
 from calibrant.decisions.cost import Cost, cost_from_text

@@ -1,10 +1,11 @@
-"""Decisions on a single score: the expected costs of acting on it, recalibrating it or moving the threshold.
+"""Decision regret of a single score, and the gains of recalibrating it or of moving the threshold.
 
 Rows are pooled into groups of neighbouring scores. No group extends over a score where the action changes.
 The outcome frequency of each group is estimated in three ways: by the default calibration map of all rows, by
 that of the other folds (for held-out gains), and by draws from the posterior of the calibration gap. All of
 these may smooth away a gap that is confined to a narrow range of scores. Blocks of neighbouring rows are
-therefore searched for the largest gain that is compatible with the noise (`reach`).
+therefore searched for the largest gain that is compatible with the noise (`max_block_gain`). The method is
+described in docs/methods/decision-regret.md.
 """
 
 from __future__ import annotations
@@ -24,31 +25,30 @@ from calibrant.posterior.log_odds import model_average
 from calibrant.score_data import Array, Residuals
 from calibrant.tasks import CalibrationTask
 
-# Groups by rank at most; folds; the generator that deals rows out to folds, so that folds depend on the data
-# alone; and the most rows of a group that are dealt one by one (numpy draws from fewer than 1e9).
-GROUPS, FOLDS, FOLD_SEED, MOST_DEALT = 1000, 5, 20240717, 5e8
-# Scores, and expected costs as a share of the largest, that differ by less are the same: an action at the
-# threshold itself is no matter of rounding.
+# Maximum number of groups by rank; number of folds; seed of the split into folds, fixed so that folds depend
+# on the data only; and the largest group whose rows are split individually (numpy needs fewer than 1e9).
+GROUPS, FOLDS, FOLD_SEED, MAX_SPLIT_ROWS = 1000, 5, 20240717, 5e8
+# Tolerance for ties of scores, and of expected costs relative to the largest cost difference: rounding must
+# not decide the action for a score at the threshold.
 TIED = 1e-9
-# Draws of the posterior, with weights of the groups as a Bayesian bootstrap has them. What is drawn depends
-# on the data alone.
-DRAWN, SEED = 160, 20240713
-# Rows in a block, as a share of n^(2/3), and at least. Of what blocks allow by noise alone, as those of
-# calibrated data at these normal quantiles would, this share is left out: the posterior is right to call
-# most of it noise.
-BLOCK, LEAST_BLOCK, LEFT_OUT, USUAL = 0.25, 10.0, 0.5, 1.96
-# The largest gain of a row, twice, is added to the squared gains of the rows seen: few of them, or none, say
-# little about their spread.
+# Number of posterior draws, each with Bayesian bootstrap weights of the groups, and their seed: draws depend
+# on the data only.
+N_DRAWS, SEED = 160, 20240713
+# Block size as a multiple of n^(2/3), and its minimum. Blocks of calibrated data also show gains, by noise
+# alone: this share of those gains, at this normal quantile, is subtracted.
+BLOCK, MIN_BLOCK, NOISE_SHARE, NOISE_DEVIATE = 0.25, 10.0, 0.5, 1.96
+# Pseudo-rows with the largest possible gain that are added to the variance of gains: if few rows change their
+# action, the empirical variance is too small.
 FLOOR = 2.0
 
 
 class Lines(NamedTuple):
-    """The cost of each action, of some decisions, as a line in the probability of the outcome.
+    """Expected cost of each action as a linear function of the outcome probability, for several decisions.
 
     Attributes
     ----------
     no, yes : arrays (decisions, actions)
-        Where the outcome is 0, and where it is 1.
+        Cost if the outcome is 0, and if it is 1.
     """
 
     no: Array
@@ -61,10 +61,10 @@ class Lines(NamedTuple):
 
     @classmethod
     def of_thresholds(cls, thresholds: Array) -> Lines:
-        """Return those of acting from each threshold on; a false alarm and a miss cost one together.
+        """Return the lines of each threshold, scaled so that the costs of a false alarm and a miss sum to 1.
 
         >>> lines = Lines.of_thresholds(np.array([0.1, 0.5]))
-        >>> lines.taken(np.array([0.05, 0.1, 0.4]))
+        >>> lines.optimal_actions(np.array([0.05, 0.1, 0.4]))
         array([[1, 0, 0],
                [1, 1, 1]])
         """
@@ -73,36 +73,36 @@ class Lines(NamedTuple):
 
     @property
     def top(self) -> Array:
-        """The most that a row can cost more by one action than by another, of each decision."""
+        """The largest cost difference between two actions, for each decision."""
         return np.maximum(np.ptp(self.no, axis=1), np.ptp(self.yes, axis=1))
 
     @property
     def changes(self) -> Array:
-        """Probabilities at which two actions cost the same."""
+        """Probabilities at which two actions have the same expected cost."""
         first, second = (line[:, :, None] - line[:, None, :] for line in (self.no, self.yes))
         with np.errstate(divide="ignore", invalid="ignore"):
             at = first / (first - second)
         return np.unique(at[(at > 0) & (at < 1)])
 
     def expected(self, probability: Array) -> Array:
-        """Return the expected cost (decisions, actions, ...) at probabilities."""
+        """Return the expected costs (decisions, actions, ...) at the given probabilities."""
         return self.no[..., None] + (self.yes - self.no)[..., None] * probability
 
-    def taken(self, probability: Array) -> Array:
-        """Return the cheapest action (decisions, ...) at probabilities; of equal ones the first."""
+    def optimal_actions(self, probability: Array) -> Array:
+        """Return the optimal action (decisions, ...) at probabilities: the first of least expected cost."""
         cost = self.expected(probability)
         limit = cost.min(axis=1) + TIED * np.maximum(self.top, 1e-300)[:, None]
         return np.argmax(cost <= limit[:, None], axis=1)
 
     @property
     def act(self) -> Array:
-        """The action, of two, that is the better one at high probabilities, for each decision."""
+        """For two actions, the one that is better at high probabilities, for each decision."""
         return np.argmax(self.no - self.yes, axis=1)
 
     def first(self, mass: Array, frequency: Array, score: Array) -> Array:
-        """Return from which group on acting costs least (decisions, sets); of two actions.
+        """Return the first group at which acting is optimal (decisions, sets), for two actions.
 
-        Of equally good groups it is the nearest to where the costs place the threshold.
+        Ties are resolved in favour of the group nearest to the threshold implied by the costs.
 
         Parameters
         ----------
@@ -116,23 +116,24 @@ class Lines(NamedTuple):
         array([[1],
                [3]])
         """
-        found = []
+        first = []
         for no, yes, act in zip(*self, self.act, strict=True):
             alarm, miss = no[act] - no[1 - act], yes[1 - act] - yes[act]
             given = alarm / (alarm + miss) if alarm + miss > 0 else 0.5
             extra = mass * (alarm * (1 - frequency) - miss * frequency)
             total = np.concatenate([np.zeros((len(mass), 1)), np.cumsum(extra, axis=1)], axis=1)
-            # Acting from group j on costs the sum from j on: least where the sum up to j is largest.
+            # Acting at group j and above costs the sum over these groups: least where the sum below is
+            # largest.
             most = total.max(axis=1, keepdims=True)
             equal = total >= most - 1e-12 * np.abs(extra).sum(axis=1, keepdims=True)
             away = np.abs(np.arange(total.shape[1]) - np.searchsorted(score, given - TIED))
-            found.append(np.where(equal, away, score.size + 1).argmin(axis=1))
-        return np.array(found)
+            first.append(np.where(equal, away, score.size + 1).argmin(axis=1))
+        return np.array(first)
 
     def at(self, action: Array, less: Array | None = None) -> tuple[Array, Array]:
-        """Return the costs of actions (decisions, ...), or what they cost more than others do.
+        """Return the costs of actions (decisions, ...), minus those of the actions `less` if given.
 
-        The first are those where the outcome is 0, the second those where it is 1.
+        The first array is for outcome 0, the second for outcome 1.
         """
         no, yes = (np.take_along_axis(cost, action, axis=1) for cost in self)
         if less is None:
@@ -142,14 +143,14 @@ class Lines(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """Mean reduction of the cost per row by other actions, for each decision.
+    """Mean reduction of the cost per row by alternative actions, for each decision.
 
     Attributes
     ----------
     mean, error : arrays
-        By the observed outcomes, and the standard error of that.
+        Gain on the observed outcomes, and its standard error.
     fitted : array
-        If the recalibrated scores of all rows were right.
+        Expected gain if the scores recalibrated on all rows were the true probabilities.
     """
 
     mean: Array
@@ -170,17 +171,17 @@ class Gain(NamedTuple):
         return np.clip(self.fitted, self.mean - self.error, self.mean + self.error)
 
     def interval(self, deviate: float) -> tuple[Array, Array]:
-        """Return both ends of an interval so many standard errors wide on either side; it holds the value."""
+        """Return the mean plus and minus `deviate` standard errors, extended to include the value."""
         low, high = self.mean - deviate * self.error, self.mean + deviate * self.error
         return np.minimum(low, self.value), np.maximum(high, self.value)
 
 
 def possible_gain(fitted: Any, spent: Any, observed: Any, expected: Any, largest: Any) -> Any:
-    """Return fitted gains after which the other actions cost what they can.
+    """Clip fitted gains so that the cost of the alternative actions stays possible.
 
-    That is at least the smaller one of their observed and their expected cost, and at most the largest cost;
-    all of them beyond the cost of the right actions. Where few rows decide, the fitted gain may exceed all
-    that was spent on them.
+    That cost is at least the smaller of its observed and expected value, and at most the largest cost. All
+    costs are relative to the best action for each outcome. Without clipping, the fitted gain may exceed the
+    total cost when few rows change their action.
 
     >>> possible_gain(np.array([0.5]), np.array([0.4]), np.array([0.1]), np.array([0.2]), np.array([9.0]))
     array([0.3])
@@ -188,15 +189,15 @@ def possible_gain(fitted: Any, spent: Any, observed: Any, expected: Any, largest
     return np.clip(fitted, spent - largest, spent - np.minimum(observed, expected))
 
 
-class Dealt(NamedTuple):
-    """Groups split at random into folds.
+class FoldSplit(NamedTuple):
+    """Random split of the groups into folds.
 
     Attributes
     ----------
     group, fold : arrays
-        Of each part; folds without any rows are not counted.
+        Group and fold of each part. Folds without rows are dropped.
     steps : Residuals
-        The parts themselves.
+        Residuals of the parts.
     """
 
     group: Array
@@ -204,18 +205,18 @@ class Dealt(NamedTuple):
     steps: Residuals
 
     @classmethod
-    def of(cls, groups: Residuals, rng: np.random.Generator) -> Dealt:
-        """Deal the rows of each group out at random.
+    def of(cls, groups: Residuals, rng: np.random.Generator) -> FoldSplit:
+        """Split the rows of each group at random, stratified by score.
 
-        Each run of `FOLDS` rows in score order has one row in every fold, so that no fold lacks a range of
-        scores. Only the sums of a group are used: neither the order of the rows nor whether they are rows
-        or counts makes a difference.
+        Each run of `FOLDS` rows in score order has one row in every fold, so every fold covers the range of
+        scores. Only the sums of a group are used: the result depends neither on the order of the rows nor on
+        whether repeated rows are given as counts.
         """
         frequency = groups.frequency
         has_hits, has_misses = frequency > TIED, frequency < 1 - TIED
-        # Rounded first, since the last bit of a weight must not change the number of rows.
+        # Round first: the last bit of a weight must not change the number of rows.
         rows = np.floor(np.round(groups.mass**2 / groups.spread, 9) + 0.5)
-        rows = np.clip(rows, has_hits * 1.0 + has_misses, MOST_DEALT).astype(np.int64)
+        rows = np.clip(rows, has_hits * 1.0 + has_misses, MAX_SPLIT_ROWS).astype(np.int64)
         hits = np.floor(np.round(frequency * rows, 9) + 0.5).astype(np.int64)
         hits = np.clip(hits, has_hits, rows - has_misses)
         left = rows % FOLDS
@@ -224,22 +225,22 @@ class Dealt(NamedTuple):
         each = np.repeat(np.arange(left.size), left)
         size = np.bincount(turns * left.size + each, minlength=FOLDS * left.size).reshape(FOLDS, -1)
         size += rows // FOLDS
-        dealt_hits, free, free_hits = np.zeros_like(size), rows.copy(), hits.copy()
+        fold_hits, free, free_hits = np.zeros_like(size), rows.copy(), hits.copy()
         for k in range(FOLDS):
-            dealt_hits[k] = rng.hypergeometric(free_hits, free - free_hits, size[k])
-            free, free_hits = free - size[k], free_hits - dealt_hits[k]
-        # Of weighted rows each positive one has the same weight, and so has each negative one.
-        positive = dealt_hits * (groups.mass * frequency / np.maximum(hits, 1))
-        mass = positive + (size - dealt_hits) * (groups.mass * (1 - frequency) / np.maximum(rows - hits, 1))
+            fold_hits[k] = rng.hypergeometric(free_hits, free - free_hits, size[k])
+            free, free_hits = free - size[k], free_hits - fold_hits[k]
+        # All positive rows of a group are given the same weight, and so are all negative rows.
+        positive = fold_hits * (groups.mass * frequency / np.maximum(hits, 1))
+        mass = positive + (size - fold_hits) * (groups.mass * (1 - frequency) / np.maximum(rows - hits, 1))
         return cls._of_sums(groups, mass, positive, size / rows)
 
     @classmethod
-    def of_clusters(cls, task: CalibrationTask, groups: Residuals, rng: np.random.Generator) -> Dealt:
-        """Deal whole clusters out at random: rows of one cluster are no independent test of each other."""
+    def of_clusters(cls, task: CalibrationTask, groups: Residuals, rng: np.random.Generator) -> FoldSplit:
+        """Split whole clusters at random, because rows of the same cluster are not independent."""
         score, outcome, weight = next(task.problems[0].rows())
         cluster = task.cluster
         assert cluster is not None
-        # An order of the clusters that depends neither on their names nor on the order of the rows.
+        # Order the clusters by their sums, which depend neither on cluster ids nor on the order of the rows.
         keys = [np.round(np.bincount(cluster, weight * part), 9) for part in (score, outcome, 1.0)]
         fold = np.empty(len(keys[0]), dtype=np.intp)
         fold[rng.permutation(np.lexsort(keys))] = np.arange(fold.size) % FOLDS
@@ -253,8 +254,8 @@ class Dealt(NamedTuple):
         return cls._of_sums(groups, mass, positive, mass / groups.mass)
 
     @classmethod
-    def _of_sums(cls, groups: Residuals, mass: Array, positive: Array, share: Array) -> Dealt:
-        """Return the parts that hold rows: mass, mass of positive rows and share of a group, by fold."""
+    def _of_sums(cls, groups: Residuals, mass: Array, positive: Array, share: Array) -> FoldSplit:
+        """Build the non-empty parts from mass, positive mass and share of each group, by fold."""
         group, fold = np.nonzero((share > 0).T)
         mass, positive, share = (part[fold, group] for part in (mass, positive, share))
         score = groups.score[group]
@@ -262,55 +263,55 @@ class Dealt(NamedTuple):
         steps = Residuals(mass, score, residual, groups.spread[group] * share, groups.one_score[group])
         return cls(group, np.unique(fold, return_inverse=True)[1], steps)
 
-    def taught(self, groups: Residuals) -> tuple[Array, Array]:
-        """Return the mass that each fold learns from, and the frequencies that it learns, (folds, groups)."""
-        taught, learnt = [], []
+    def training_sets(self, groups: Residuals) -> tuple[Array, Array]:
+        """Return the mass of the training rows of each fold, and the fitted frequencies (folds, groups)."""
+        masses, frequencies = [], []
         for k in range(self.fold.max() + 1):
             mass, residual, spread = (
                 np.bincount(self.group, (self.fold != k) * part, groups.mass.size)
                 for part in (self.steps.mass, self.steps.residual, self.steps.spread)
             )
             others = Residuals(mass, groups.score, residual, spread, groups.one_score)
-            taught.append(mass)
-            # A single score, of few rows: there are no others to learn from, and nothing is gained.
-            learnt.append(recalibrated(others, groups.score) if mass.any() else groups.score)
-        return np.stack(taught), np.stack(learnt)
+            masses.append(mass)
+            # Without training rows the scores are kept, and the gain is zero.
+            frequencies.append(recalibrated(others, groups.score) if mass.any() else groups.score)
+        return np.stack(masses), np.stack(frequencies)
 
 
 @dataclass(frozen=True, eq=False)
 class BinaryDecisions:
-    """Groups of rows along a score, and what is known of their frequencies.
+    """Groups of rows in score order, and estimates of their outcome frequencies.
 
     Attributes
     ----------
     groups : Residuals
     posterior : Posterior
     curve : array
-        The recalibrated score of each group, by the map of all rows.
-    dealt : Dealt
-        The groups, or parts of them, that were dealt out to folds.
-    taught, learnt : arrays (folds, groups)
-        Mass of the rows that each fold learns from, and the frequencies that it learns.
+        The recalibrated score of each group, by the calibration map of all rows.
+    split : FoldSplit
+        The groups, split into folds.
+    training_mass, training_frequency : arrays (folds, groups)
+        Mass of the training rows of each fold, and the frequencies fitted to them.
     clusters : float
-        How many equally large clusters would be as good; infinite where each row stands for itself.
+        Effective number of clusters; infinite if rows are independent.
     """
 
     groups: Residuals
     posterior: Posterior
     curve: Array
-    dealt: Dealt
-    taught: Array
-    learnt: Array
+    split: FoldSplit
+    training_mass: Array
+    training_frequency: Array
     clusters: float = np.inf
 
     @classmethod
     def of(cls, task: CalibrationTask, cuts: Array) -> BinaryDecisions:
-        """Make groups that no cut runs through, and deal them out to folds; the question keeps the result."""
+        """Build groups that no cut divides, and split them into folds; the task caches the result."""
         key = "decisions on one score", tuple(cuts.tolist())
-        return task.once(key, lambda: cls._made(task, cuts))
+        return task.once(key, lambda: cls._build(task, cuts))
 
     @classmethod
-    def _made(cls, task: CalibrationTask, cuts: Array) -> BinaryDecisions:
+    def _build(cls, task: CalibrationTask, cuts: Array) -> BinaryDecisions:
         (residuals,) = task.residuals
         posterior = posterior_of(task)
         held = residuals[residuals.mass > 0]
@@ -318,79 +319,80 @@ class BinaryDecisions:
         curve = recalibrated(held, groups.score)
         rng = np.random.default_rng(FOLD_SEED)
         if task.designs is None:
-            clusters, dealt = np.inf, Dealt.of(groups, rng)
+            clusters, split = np.inf, FoldSplit.of(groups, rng)
         else:
-            clusters, dealt = ClusterAdjustment.of(task)[0].clusters, Dealt.of_clusters(task, groups, rng)
-        return cls(groups, posterior, curve, dealt, *dealt.taught(groups), clusters)
+            clusters, split = ClusterAdjustment.of(task)[0].clusters, FoldSplit.of_clusters(task, groups, rng)
+        return cls(groups, posterior, curve, split, *split.training_sets(groups), clusters)
 
     @property
     def n(self) -> float:
-        """Number of independent rows that say as much."""
+        """Effective number of rows."""
         return float(self.groups.n)
 
     @property
     def parts(self) -> Residuals:
-        """The groups, or parts of them, that were dealt out to folds."""
-        return self.dealt.steps
+        """Residuals of the parts of groups that lie in one fold."""
+        return self.split.steps
 
     @property
     def posterior_mean(self) -> Array:
         """The posterior mean of the frequency of each group."""
         points = self.posterior.points(0)
-        gap = _between(points.score, points.gap[None], self.groups.score)[0]
+        gap = _interpolated(points.score, points.gap[None], self.groups.score)[0]
         return np.clip(self.groups.score + gap, 0.0, 1.0)
 
     @cached_property
     def draws(self) -> tuple[Array, Array]:
-        """Frequencies (draws, groups) from the posterior, and shares of the groups, drawn beside them."""
+        """Posterior draws of the frequencies (draws, groups), and Bayesian bootstrap shares of the groups."""
         rng = np.random.default_rng(SEED)
-        points, drawn = self.posterior.points(0).score, self.posterior.draws(0, rng, DRAWN)
-        gap = _between(points, drawn, self.groups.score)
+        points, drawn = self.posterior.points(0).score, self.posterior.draws(0, rng, N_DRAWS)
+        gap = _interpolated(points, drawn, self.groups.score)
         share = drawn_shares(rng, self.groups.mass, self.groups.spread, len(gap))
         return np.clip(self.groups.score + gap, 0.0, 1.0), share
 
     def regret(self, lines: Lines, curve: Array | None = None) -> Array:
-        """Return what acting on the scores costs more than acting on a curve, if that is right."""
+        """Return the decision regret of the scores if `curve` gives the true frequencies."""
         p = self.curve if curve is None else curve
         expected = lines.expected(p)
-        lost = np.take_along_axis(expected, lines.taken(self.groups.score)[:, None], axis=1)[:, 0]
-        return np.maximum(lost - expected.min(axis=1), 0.0) @ self.groups.mass / self.n
+        cost = np.take_along_axis(expected, lines.optimal_actions(self.groups.score)[:, None], axis=1)[:, 0]
+        return np.maximum(cost - expected.min(axis=1), 0.0) @ self.groups.mass / self.n
 
     def gain(self, lines: Lines, before: Array, after: Array | None = None) -> Gain:
-        """Return what is gained by actions `after` (decisions, parts) over `before`; or what these cost."""
+        """Return the gain of actions `after` (decisions, parts) over `before`; without `after`, the cost."""
         no, yes = lines.at(before, after)
         mass, p, spread = self.parts.mass / self.n, self.parts.frequency, self.parts.spread
-        curve = self.curve[self.dealt.group]
+        curve = self.curve[self.split.group]
         mean, fitted = ((no + (yes - no) * each) @ mass for each in (p, curve))
         if after is not None:
             spent, expected = self.excess(lines, before, p), self.excess(lines, after, curve)
             fitted = possible_gain(fitted, spent, spent - mean, expected, lines.top)
-        apart = (1 - p) * (no - mean[:, None]) ** 2 + p * (yes - mean[:, None]) ** 2
+        variance = (1 - p) * (no - mean[:, None]) ** 2 + p * (yes - mean[:, None]) ** 2
         floor = FLOOR * spread.sum() / self.n * lines.top**2
-        return Gain(mean, np.sqrt(apart @ spread + floor) / self.n, fitted)
+        return Gain(mean, np.sqrt(variance @ spread + floor) / self.n, fitted)
 
     def excess(self, lines: Lines, actions: Array, frequency: Array) -> Array:
-        """Return the cost of actions beyond that of the right action for every row, by these frequencies."""
+        """Return the expected cost of actions relative to the best action for each outcome."""
         no, yes = lines.at(actions)
         no, yes = no - lines.no.min(axis=1, keepdims=True), yes - lines.yes.min(axis=1, keepdims=True)
         return np.asarray((no + (yes - no) * frequency) @ self.parts.mass / self.n)
 
     def recalibrated(self, lines: Lines) -> Array:
-        """Return actions (decisions, parts) on scores that were recalibrated by the other folds."""
-        return lines.taken(self.learnt[self.dealt.fold, self.dealt.group])
+        """Return the optimal actions (decisions, parts) on scores recalibrated by the other folds."""
+        return lines.optimal_actions(self.training_frequency[self.split.fold, self.split.group])
 
     def best_threshold(self, lines: Lines) -> Array:
-        """Return actions (decisions, parts), of two, by the threshold that is best on the other folds."""
-        first = lines.first(self.taught, self.learnt, self.groups.score)[:, self.dealt.fold]
+        """Return the actions (decisions, parts) at the threshold that is optimal on the other folds."""
+        first = lines.first(self.training_mass, self.training_frequency, self.groups.score)
+        first = first[:, self.split.fold]
         act = lines.act[:, None]
-        return np.where(self.dealt.group >= first, act, 1 - act)
+        return np.where(self.split.group >= first, act, 1 - act)
 
-    def drawn(self, lines: Lines) -> Array:
-        """Return regrets (decisions, draws) of the posterior, among scores as they might have been drawn."""
+    def regret_draws(self, lines: Lines) -> Array:
+        """Return posterior draws of the regret (decisions, draws), with bootstrap weights of the scores."""
         frequency, share = self.draws
-        taken, drawn = lines.taken(self.groups.score), []
+        actions, drawn = lines.optimal_actions(self.groups.score), []
         for k, (no, yes) in enumerate(zip(*lines, strict=True)):
-            own_no, own_yes = no[taken[k]], yes[taken[k]]
+            own_no, own_yes = no[actions[k]], yes[actions[k]]
             lost = np.zeros(frequency.shape)
             for other_no, other_yes in zip(no, yes, strict=True):
                 slope, start = (own_yes - own_no) - (other_yes - other_no), own_no - other_no
@@ -398,29 +400,29 @@ class BinaryDecisions:
             drawn.append(np.einsum("ij,ij->i", lost, share))
         return np.array(drawn)
 
-    def reach(self, lines: Lines, deviate: float) -> Array:
-        """Return the most that blocks of neighbouring rows could gain within the noise, of each decision."""
-        taken = lines.taken(self.groups.score)
-        each = [self._reach(*one, deviate) for one in zip(*lines, taken, strict=True)]
+    def max_block_gain(self, lines: Lines, deviate: float) -> Array:
+        """Return the largest gain of blocks of neighbouring rows that is compatible with the noise."""
+        actions = lines.optimal_actions(self.groups.score)
+        each = [self._max_block_gain(*line, deviate) for line in zip(*lines, actions, strict=True)]
         return np.array(each) / self.n
 
-    def _reach(self, no: Array, yes: Array, mine: Array, deviate: float) -> float:
-        """Return the same of one decision and the actions taken, as a sum over rows."""
+    def _max_block_gain(self, no: Array, yes: Array, actions: Array, deviate: float) -> float:
+        """Return the largest block gain of a single decision, summed over rows."""
         groups = self.groups
-        size = max(BLOCK * self.n ** (2 / 3), LEAST_BLOCK)
+        size = max(BLOCK * self.n ** (2 / 3), MIN_BLOCK)
         upto = np.cumsum(groups.mass)
-        change = np.flatnonzero(np.diff(mine))
+        change = np.flatnonzero(np.diff(actions))
         middle = upto[change[0]] if change.size else 0.0
-        # Blocks are counted from where the action changes, and end where it changes again.
+        # Blocks start at the first change of the action, and no block extends over another change.
         number = np.floor((upto - groups.mass / 2 - middle) / size)
-        block = np.cumsum(np.append(0, (np.diff(number) != 0) | (np.diff(mine) != 0)))
+        block = np.cumsum(np.append(0, (np.diff(number) != 0) | (np.diff(actions) != 0)))
         start = np.flatnonzero(np.diff(block, prepend=-1))
         mass, spread = np.add.reduceat(groups.mass, start), np.add.reduceat(groups.spread, start)
         seen, scored, smooth = (
             np.add.reduceat(groups.mass * p, start) / mass
             for p in (groups.frequency, groups.score, self.curve)
         )
-        own_no, own_yes = no[mine[start]], yes[mine[start]]
+        own_no, own_yes = no[actions[start]], yes[actions[start]]
         observed, usual = [], []
         for other_no, other_yes in zip(no, yes, strict=True):
             start_gain, slope = own_no - other_no, (own_yes - own_no) - (other_yes - other_no)
@@ -431,38 +433,41 @@ class BinaryDecisions:
             variance = np.maximum.reduce([least, smooth * (1 - smooth), seen * (1 - seen)])
             observed.append((mass * (start_gain + slope * seen), spread * slope**2 * variance))
             usual.append((mass * (start_gain + slope * scored), spread * slope**2 * least))
-        return _most(observed, deviate) - LEFT_OUT * _most(usual, USUAL)
+        return _max_gain(observed, deviate) - NOISE_SHARE * _max_gain(usual, NOISE_DEVIATE)
 
 
 def drawn_shares(rng: np.random.Generator, mass: Array, spread: Array, size: int) -> Array:
-    """Draw shares (size, groups) of all rows, as a Bayesian bootstrap does.
+    """Draw Bayesian bootstrap shares (size, groups).
 
     >>> shares = drawn_shares(np.random.default_rng(0), np.array([2.0, 1.0]), np.array([2.0, 1.0]), 3)
     >>> shares.sum(axis=1)
     array([1., 1., 1.])
     """
-    # Rounded, since the last bit of a weight would change all that is drawn after it.
+    # Rounded, because the last bit of a weight would change all later draws.
     rows = np.maximum(np.round(mass**2 / spread, 9), 1e-9)
     share = rng.standard_gamma(np.broadcast_to(rows, (size, rows.size))) * (mass / rows)
-    # Of next to no rows all draws may be 0.
+    # For a tiny effective sample size all draws may be 0.
     share = np.where(share.any(axis=1, keepdims=True), share, mass)
     return np.asarray(share / share.sum(axis=1, keepdims=True))
 
 
-def _most(others: Sequence[tuple[Array, Array]], deviate: float) -> float:
-    """Return the largest gain of any blocks with so many standard errors: sums and variances by action."""
+def _max_gain(others: Sequence[tuple[Array, Array]], deviate: float) -> float:
+    """Return the largest gain plus `deviate` standard errors over sets of blocks.
+
+    `others` has the gains and variances of all blocks for each alternative action.
+    """
     gain, variance = (np.stack(part) for part in zip(*others, strict=True))
     best = np.argmax(gain + deviate * np.sqrt(variance), axis=0)[None]
     gain, variance = (np.take_along_axis(part, best, axis=0)[0] for part in (gain, variance))
-    some = variance > 0
-    gain, variance = gain[some], variance[some]
+    positive = variance > 0
+    gain, variance = gain[positive], variance[positive]
     order = np.argsort(-gain / variance, kind="stable")
     within = np.cumsum(gain[order]) + deviate * np.sqrt(np.cumsum(variance[order]))
     return float(max(within.max(initial=0.0), 0.0))
 
 
 def _pooled(steps: Residuals, cuts: Array) -> Residuals:
-    """Return groups by rank between the cuts; scores at a cut belong to what follows."""
+    """Pool steps into groups by rank, without crossing a cut; a score at a cut belongs to the upper group."""
     region = np.searchsorted(cuts, steps.score + TIED, side="right")
     if steps.mass.size <= GROUPS:
         return steps
@@ -470,8 +475,8 @@ def _pooled(steps: Residuals, cuts: Array) -> Residuals:
     return steps.pooled(region * (GROUPS + 1) + (rank * GROUPS).astype(np.intp))
 
 
-def _between(points: Array, gap: Array, score: Array) -> Array:
-    """Return gaps (..., points) at other scores, by straight lines between the points."""
+def _interpolated(points: Array, gap: Array, score: Array) -> Array:
+    """Interpolate gaps (..., points) linearly at other scores."""
     kept = np.flatnonzero(np.diff(points, prepend=-1.0) > TIED)
     points, gap = points[kept], gap[:, kept]
     if points.size == 1:
@@ -482,6 +487,6 @@ def _between(points: Array, gap: Array, score: Array) -> Array:
 
 
 def recalibrated(residuals: Residuals, score: Array) -> Array:
-    """Return scores recalibrated by the map that a `Calibrator` fits to these rows by default."""
+    """Recalibrate scores by the default calibration map of these rows; see docs/methods/calibrators.md."""
     held = residuals[residuals.mass > 0]
     return np.asarray(improved(held, model_average(held)).probability(score))

@@ -1,4 +1,7 @@
-"""Decisions among several classes: actions by whole rows, and what the softmax posterior says of them."""
+"""Decision regret for three or more classes, from the softmax posterior.
+
+The method is described in docs/methods/decision-regret.md.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +19,26 @@ from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 from calibrant.tasks import CalibrationTask
 
-# Draws of sizes and of coefficients given each, and scores of the rows at which they are looked at.
-OF_SIZES, OF_EACH, ENTRIES, SEED = 8, 12, 50_000, 20240715
-# The blocks of a softmax miss what is finer than they are, and held-out gains with them: the high end of an
-# interval lies this much further out than the noise of gains says.
-WIDER = 1.2
+# Posterior draws of the block sizes, draws of the coefficients for each of them, the number of score entries
+# at which draws are evaluated, and the seed.
+SIZE_DRAWS, COEFFICIENT_DRAWS, MAX_ENTRIES, SEED = 8, 12, 50_000, 20240715
+# The softmax blocks, and therefore the held-out gains, miss miscalibration on a finer scale than the blocks.
+# The standard error of the gain is multiplied by this factor for the upper end of the interval.
+UPPER_WIDENING = 1.2
 
 
 @dataclass(frozen=True, eq=False)
 class CanonicalDecisions:
-    """Rows of scores, and their probabilities by the posterior.
+    """Score vectors, and their class probabilities under the softmax posterior.
 
     Attributes
     ----------
     rows : Simplex
     posterior : SoftmaxPosterior
     held_out : array (rows, classes)
-        Probabilities of each row by what the others taught.
+        Class probabilities of each row, by a model fitted to the other folds.
     cost : array (classes, actions)
-        In the order of the classes of the rows.
+        Costs, with classes in the order of `rows`.
     """
 
     rows: Simplex
@@ -44,84 +48,85 @@ class CanonicalDecisions:
 
     @classmethod
     def of(cls, task: CalibrationTask, cost: Cost) -> CanonicalDecisions:
-        """Take what a question about whole rows knows."""
+        """Collect rows and posterior of a canonical calibration task."""
         error = canonical_error(task)
         return cls(task.simplex, error.posterior, error.held_out, cost.matrix[task.columns])
 
     @property
     def top(self) -> float:
-        """The most that a row can cost more by one action than by another."""
+        """The largest difference between the costs of two actions for one class."""
         return float(np.ptp(self.cost, axis=1).max())
 
-    def taken(self, probability: Array) -> Array:
-        """Return the action of least expected cost for each row; of equal ones the first."""
+    def optimal_actions(self, probability: Array) -> Array:
+        """Return the optimal action of each row: the first of those with the least expected cost."""
         expected = probability @ self.cost
         limit = expected.min(axis=1, keepdims=True) + TIED * max(self.top, 1e-300)
         return np.argmax(expected <= limit, axis=1)
 
     @cached_property
     def actions(self) -> Array:
-        """What is done on the scores as they are."""
-        return self.taken(self.rows.score)
+        """The optimal action of each row if the scores were calibrated."""
+        return self.optimal_actions(self.rows.score)
 
-    def lost(self, probability: Array, actions: Array) -> Array:
-        """Return what actions cost each row more than the best ones, if these are the probabilities."""
+    def excess_cost(self, probability: Array, actions: Array) -> Array:
+        """Return the expected cost of actions minus that of the optimal actions, for each row."""
         expected = probability @ self.cost
         return np.asarray(expected[np.arange(len(actions)), actions] - expected.min(axis=1))
 
     @cached_property
     def value(self) -> float:
-        """The regret against the posterior, and at least the gain on held-out rows."""
+        """The regret under the posterior, and at least the gain on held-out rows."""
         return max(self._against_posterior(self.actions), float(self.gain.value[0]))
 
     def _against_posterior(self, actions: Array) -> float:
-        """Return what actions cost more than those by the posterior, as far as there is a gap at all."""
-        lost = self.lost(self.posterior.predict(self.rows.score), actions)
-        return self.posterior.chance * self.rows.mean(lost)[0]
+        """Return the regret of actions under the posterior, times the probability of a calibration gap."""
+        excess = self.excess_cost(self.posterior.predict(self.rows.score), actions)
+        return self.posterior.chance * self.rows.mean(excess)[0]
 
     @cached_property
     def gain(self) -> Gain:
-        """What acting on held-out probabilities gains; on average no more than the regret."""
+        """Gain of acting on held-out probabilities; its expectation is at most the regret."""
         cost = self.cost[self.rows.code]
         i = np.arange(len(cost))
-        after = self.taken(self.held_out)
+        after = self.optimal_actions(self.held_out)
         gained = cost[i, self.actions] - cost[i, after]
         mean = self.rows.mean(gained)[0]
         fitted = self._against_posterior(self.actions) - self._against_posterior(after)
-        # Beyond the cost of the right action for each class.
+        # Costs relative to the best action for each true class.
         excess = self.cost - self.cost.min(axis=1, keepdims=True)
         spent = self.rows.mean(excess[self.rows.code, self.actions])[0]
         expected = self.rows.mean((self.posterior.predict(self.rows.score) @ excess)[i, after])[0]
         fitted = possible_gain(fitted, spent, spent - mean, expected, excess.max())
         weight, square = self.rows.weight, self.rows.square
         scale = self.rows.n / weight.sum()
-        apart = scale**2 * (square @ (gained - mean) ** 2)
+        variance = scale**2 * (square @ (gained - mean) ** 2)
         floor = FLOOR * scale**2 * square.sum() / self.rows.n * self.top**2
-        return Gain(np.array([mean]), np.array([np.sqrt(apart + floor) / self.rows.n]), np.array([fitted]))
+        return Gain(np.array([mean]), np.array([np.sqrt(variance + floor) / self.rows.n]), np.array([fitted]))
 
     @cached_property
-    def drawn(self) -> Array:
-        """Regrets of posterior draws, among rows as they might have been drawn."""
+    def regret_draws(self) -> Array:
+        """Regrets of posterior draws, with Bayesian bootstrap weights of the rows."""
         rng = np.random.default_rng(SEED)
         n, classes = self.rows.score.shape
-        some = min(n, max(1000, ENTRIES // classes))
-        theta = self.posterior.draws(rng, OF_SIZES, OF_EACH)
-        weight = self.rows.weight[:some]
-        share, usual = drawn_shares(rng, weight, self.rows.square[:some], len(theta)), weight / weight.sum()
-        # Fewer rows than there are spread more: their share of the luck is taken back.
-        share = usual + np.sqrt(some / n) * (share - usual)
+        subset = min(n, max(1000, MAX_ENTRIES // classes))
+        theta = self.posterior.draws(rng, SIZE_DRAWS, COEFFICIENT_DRAWS)
+        weight = self.rows.weight[:subset]
+        share, usual = drawn_shares(rng, weight, self.rows.square[:subset], len(theta)), weight / weight.sum()
+        # A subset of the rows has a larger sampling variation than all rows: shrink the weights accordingly.
+        share = usual + np.sqrt(subset / n) * (share - usual)
         drawn = np.zeros(len(theta))
-        for part, at in self.posterior.likelihood.chunks(slice(0, some)):
+        for part, at in self.posterior.likelihood.chunks(slice(0, subset)):
             for j, each in enumerate(theta):
                 if each.any():
                     q = softmax(self.posterior.blocks.logits(at, each))
-                    drawn[j] += share[j, part] @ self.lost(q, self.actions[part])
+                    drawn[j] += share[j, part] @ self.excess_cost(q, self.actions[part])
         return drawn
 
     def ends(self, deviate: float, level: float) -> tuple[float, float]:
-        """Return both ends of an interval of the regret."""
+        """Return both ends of a confidence interval of the regret."""
         gain = self.gain
-        upper = float(np.quantile(self.drawn, (1 + level) / 2, method="inverted_cdf"))
-        high = max(upper, max(self.value, float(gain.mean[0])) + WIDER * deviate * float(gain.error[0]))
+        upper = float(np.quantile(self.regret_draws, (1 + level) / 2, method="inverted_cdf"))
+        away = UPPER_WIDENING * deviate * float(gain.error[0])
+        high = max(upper, max(self.value, float(gain.mean[0])) + away)
         low = max(float(gain.interval(deviate)[0][0]), 0.0)
         return low, max(min(high, self.top), self.value)

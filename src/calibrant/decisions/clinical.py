@@ -1,12 +1,13 @@
-"""What medicine reads of a model: calibration intercept and slope, observed over expected, E50 and E90.
+"""Clinical measures of calibration: intercept, slope, O:E ratio, E50 and E90.
 
-Intercept and slope are of a logistic regression of the outcome on the log-odds of the score: the intercept
-with the slope fixed at 1 ("calibration in the large"), the slope with an intercept of its own. Their
-intervals are Wald's. The variance is the larger of two: what the fitted line says, and the sandwich of rows,
-or of clusters, which holds where no such line is true. Observed over expected has its interval on the log
-scale, by the spread of outcome minus ratio times score. E50 and E90 are the median and the 90 % quantile of
-|frequency - score| over the rows, by the posterior mean that the calibration error is from, with quantiles of
-its draws. The mean of |frequency - score|, which medicine calls ICI, is the calibration error itself.
+Intercept and slope are coefficients of a logistic regression of the outcome on the log-odds of the score. The
+intercept is fitted with the slope fixed at 1 ("calibration in the large"), the slope with a free intercept.
+Their intervals are Wald intervals. The variance is the larger of the model-based one and the sandwich
+estimate over rows or clusters, which is valid if the logistic model is wrong. The interval of the O:E ratio
+is symmetric on the log scale, with the variance of outcome - ratio * score. E50 and E90 are the median
+and the 90 % quantile of |frequency - score| over the rows, by the posterior mean of the calibration curve;
+their intervals are quantiles of posterior draws. The mean of |frequency - score|, the integrated calibration
+index (ICI), is the calibration error.
 """
 
 from __future__ import annotations
@@ -30,44 +31,44 @@ from calibrant.score_data import Array, Cells, ScoreData
 from calibrant.score_data.clusters import are_alone, effective_clusters
 from calibrant.tasks import CalibrationTask
 
-# Draws of the posterior, and the quantiles of the gap that are read.
-DRAWS, MIDDLE, LARGE = 200, 0.5, 0.9
-# Newton's steps at most. A step that moves no log-odds by more than NEAR is the last, for the next would move
-# them by its square; one by less than SURE climbs.
-STEPS, NEAR, SURE = 60, 1e-7, 0.1
-# The furthest that a ratio may be off, in logs.
-FURTHEST = 500.0
+# Number of posterior draws, and the quantiles of the absolute gap: E50 and E90.
+DRAWS, E50, E90 = 200, 0.5, 0.9
+# Maximum number of Newton steps. The iteration stops when a step changes all log-odds by at most TOLERANCE,
+# since convergence is quadratic. Steps that change them by at most SMALL_STEP always increase the likelihood.
+MAX_STEPS, TOLERANCE, SMALL_STEP = 60, 1e-7, 0.1
+# Largest half-width of the interval of the log ratio.
+MAX_LOG_WIDTH = 500.0
 
 
 @dataclass(frozen=True, repr=False)
 class Clinical(Serializable):
-    """What medicine reads of the score of one class, or of pairs.
+    """Clinical measures of calibration of a binary score.
 
     Attributes
     ----------
     observed, expected : float
-        How many rows have the outcome, and the sum of the scores; under weights, of the effective number of
-        rows. Ratio, intercept and slope are likelihood quantities of these outcomes: unlike the calibration
-        error, E50 and E90, they are not shrunk by a posterior.
+        Number of positive outcomes and sum of the scores, scaled to the effective number of rows.
+        Ratio, intercept and slope are computed from these outcomes by maximum likelihood: unlike the
+        calibration error, E50 and E90, they are not shrunk by a posterior.
     ratio : Measured or None
-        Observed over expected; None where every score is 0.
+        O:E ratio; None if every score is 0.
     intercept : Measured or None
-        Calibration intercept, with the slope fixed at 1; above 0 where scores are too low. None where all
-        outcomes are the same.
+        Calibration intercept, with the slope fixed at 1; positive if scores are too low on average. None if
+        all outcomes are the same.
     slope : Measured or None
-        Calibration slope; below 1 where scores are too extreme. None where outcomes are the same or scores
-        are, and where scores separate the outcomes, for then it has no bound.
+        Calibration slope; below 1 if scores are too extreme. None if all outcomes or all scores are the same,
+        or if scores separate the outcomes perfectly and the slope is unbounded.
     e50, e90 : Measured
         Median and 90 % quantile of |frequency - score| over the rows.
     level : float
         Level of the intervals.
     missing : str
-        Why something is None.
+        Reason why a measure is None.
     clipped, least : float
-        Rows with a score of 0 or 1; and how far from there intercept and slope take them to be, as the
-        calibration maps do: half as far as the nearest other score.
+        Number of rows with a score of 0 or 1, and the distance from 0 or 1 to which these scores are moved
+        for intercept and slope: half the distance of the nearest other score, as in the calibration maps.
     from_cells : bool
-        Whether intercept and slope are of a sketch: by the mean scores of its cells.
+        Whether intercept and slope are computed from the mean scores of the cells of a sketch.
     """
 
     observed: Amount
@@ -85,26 +86,30 @@ class Clinical(Serializable):
 
     def __repr__(self) -> str:
         parts = (("O/E", self.ratio), ("intercept", self.intercept), ("slope", self.slope))
-        told = (f"{name} {'unknown' if one is None else f'{one.value:z.3f}'}" for name, one in parts)
-        return f"Clinical({', '.join(told)})"
+        texts = (
+            f"{name} {'unknown' if measure is None else f'{measure.value:z.3f}'}" for name, measure in parts
+        )
+        return f"Clinical({', '.join(texts)})"
 
     def __str__(self) -> str:
         parts = (("calibration intercept", self.intercept), ("slope", self.slope), ("O/E", self.ratio))
-        told = [f"{name} {'unknown' if one is None else f'{one:.3f}'}" for name, one in parts]
-        told[-1] += f" (observed {count(round(self.observed, 1))}, expected {count(round(self.expected, 1))})"
+        texts = [f"{name} {'unknown' if measure is None else f'{measure:.3f}'}" for name, measure in parts]
+        texts[-1] += (
+            f" (observed {count(round(self.observed, 1))}, expected {count(round(self.expected, 1))})"
+        )
         cells = " (intercept and slope from cells)" if self.from_cells else ""
-        text = f"{', '.join(told)}; E50 {self.e50:.4f}, E90 {self.e90:.4f} at {percent(self.level)}{cells}"
+        text = f"{', '.join(texts)}; E50 {self.e50:.4f}, E90 {self.e90:.4f} at {percent(self.level)}{cells}"
         return text[0].upper() + text[1:] + (f"; {self.missing}" if self.missing else "")
 
     def check_fields(self) -> None:
-        """Refuse a missing number without a reason, and a reason where none is missing."""
+        """Raise an error if a missing value has no reason, or a reason has no missing value."""
         if bool(self.missing) != (None in (self.ratio, self.intercept, self.slope)):
             raise InputError("missing", "say why a number is missing, where one is", self.missing)
 
 
 @one_blas_thread()
 def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) -> Clinical:
-    """Read a question about one class, or about pairs.
+    """Compute the clinical measures of a binary task.
 
     >>> from calibrant.inputs import predictions
     >>> from calibrant.tasks import named
@@ -116,7 +121,7 @@ def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) ->
     """
     level = inputs.level(level)
     rows = _Rows.of(task)
-    reach = interval_deviate(level, rows.clusters)
+    deviate = interval_deviate(level, rows.clusters)
     observed, expected = (
         float(rows.weight @ part / rows.weight.sum()) for part in (rows.outcome, rows.score)
     )
@@ -126,15 +131,15 @@ def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) ->
         ratio = rows.ratio(observed, expected, level)
     else:
         missing.append("no O/E, since every score is 0")
-    if why := rows.one_sided():
+    if why := rows.missing_regression():
         missing.append(f"no intercept and no slope, since {why}")
     else:
-        intercept = rows.fitted(reach, slope=False)
-        why = rows.unbounded()
-        slope = None if why else rows.fitted(reach, slope=True)
+        intercept = rows.fitted(deviate, slope=False)
+        why = rows.missing_slope()
+        slope = None if why else rows.fitted(deviate, slope=True)
         if slope is None:
             missing.append(f"no slope, since {why or 'scores all but separate the outcomes'}")
-    e50, e90 = _gaps(task, level, seed)
+    e50, e90 = _gap_quantiles(task, level, seed)
     return Clinical(
         rows.n * observed, rows.n * expected, ratio, intercept, slope, e50, e90, level, "; ".join(missing),
         rows.clipped, rows.least, rows.from_cells,
@@ -143,19 +148,19 @@ def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) ->
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows of one problem, or two for each cell of a sketch, with log-odds of their scores.
+    """Rows of a single problem, with the log-odds of their scores; a sketch has two rows per cell.
 
     Attributes
     ----------
     score, x, outcome, weight : arrays (rows,)
     square : array
-        The squared weights; the weights themselves where these are counts.
+        The squared weights; the weights themselves if they are counts.
     cluster : array or None
-        Where rows belong together.
+        Cluster id of each row; None if rows are independent.
     n : float
         Effective number of rows.
     clusters : float
-        How many equally large clusters would be as good.
+        Effective number of clusters.
     clipped, least : float
     from_cells : bool
     """
@@ -174,7 +179,7 @@ class _Rows:
 
     @classmethod
     def of(cls, task: CalibrationTask) -> _Rows:
-        """Take the one problem of a question."""
+        """Collect the rows of a task with a single problem."""
         problem: ScoreData = task.problems[0]
         score, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
         counts = problem.counts
@@ -192,14 +197,14 @@ class _Rows:
         x = log_odds(score, least)
         return cls(score, x, outcome, weight, square, cluster, n, clusters, clipped, least, cells)
 
-    def one_sided(self) -> str:
-        """Return why there is no line at all, if there is none."""
+    def missing_regression(self) -> str:
+        """Return the reason why no regression can be fitted, or an empty string."""
         if self.outcome.min() < self.outcome.max():
             return ""
         return f"every outcome is {'positive' if self.outcome[0] else 'negative'}"
 
-    def unbounded(self) -> str:
-        """Return why the slope has no best value, if it has none."""
+    def missing_slope(self) -> str:
+        """Return the reason why the slope is not identified, or an empty string."""
         yes = self.outcome > 0
         (low_no, high_no), (low_yes, high_yes) = ((x.min(), x.max()) for x in (self.x[~yes], self.x[yes]))
         if min(low_no, low_yes) == max(high_no, high_yes):
@@ -209,31 +214,31 @@ class _Rows:
         return ""
 
     def ratio(self, observed: float, expected: float, level: float) -> Measured:
-        """Return observed over expected; it is at most one over the expected."""
+        """Return the O:E ratio with its interval; the upper end is at most 1 / expected."""
         ratio = observed / expected
         if observed in (0.0, 1.0):
             low, high = clopper_pearson(np.array(observed), np.array(min(self.n, self.clusters)), level)
             return Measured(ratio, min(float(low) / expected, ratio), max(float(high) / expected, ratio))
-        rest = self.outcome - ratio * self.score
+        residual = self.outcome - ratio * self.score
         mass = float(self.weight.sum())
-        # The spread is at least that of an outcome next to 0 or 1, as it is for mean score and frequency.
-        alone = float(self.square @ rest**2) / mass**2
+        # Lower bound of the variance for frequencies near 0 or 1, as for the mean score and frequency.
+        alone = float(self.square @ residual**2) / mass**2
         variance = max(alone, 0.25 / self.n**2)
         if self.cluster is not None:
-            variance = max(variance, self._together(rest) / mass**2)
-        far = min(interval_deviate(level, self.clusters) * float(np.sqrt(variance)) / observed, FURTHEST)
+            variance = max(variance, self._cluster_variance(residual) / mass**2)
+        far = min(interval_deviate(level, self.clusters) * float(np.sqrt(variance)) / observed, MAX_LOG_WIDTH)
         return Measured(ratio, ratio * float(np.exp(-far)), min(ratio * float(np.exp(far)), 1 / expected))
 
-    def _together(self, rest: Array) -> float:
-        """Return the variance of a sum over rows, from what each row adds: by clusters, of which some are."""
+    def _cluster_variance(self, residual: Array) -> float:
+        """Return the cluster-robust variance of a weighted sum over rows."""
         assert self.cluster is not None
-        sums = np.bincount(self.cluster, self.weight * rest)
+        sums = np.bincount(self.cluster, self.weight * residual)
         return float(sums @ sums) * sums.size / (sums.size - 1)
 
-    def fitted(self, reach: float, *, slope: bool) -> Measured | None:
-        """Return the slope of the likeliest line, or its intercept with a slope of 1; None if out of reach.
+    def fitted(self, deviate: float, *, slope: bool) -> Measured | None:
+        """Return the maximum likelihood slope, or the intercept with a slope of 1; None without convergence.
 
-        The line is found by Newton's method, with shorter steps where the likelihood would fall.
+        Newton's method is used, with the step halved while the likelihood decreases.
         """
         line, offset, design = np.zeros(1), self.x, np.ones((1, self.x.size))
         if slope:
@@ -244,33 +249,33 @@ class _Rows:
             odds = offset + line @ design
             return float(self.weight @ (self.outcome * odds - softplus(odds)))
 
-        for _ in range(STEPS):
+        for _ in range(MAX_STEPS):
             q = expit(offset + line @ design)
-            rest, spread = self.outcome - q, q * (1 - q)
+            residual, spread = self.outcome - q, q * (1 - q)
             curvature = (weighted * spread) @ design.T
             if not np.linalg.det(curvature) > 1e-14 * np.diag(curvature).prod():
                 return None
             inverse = np.linalg.inv(curvature)
-            step = inverse @ (weighted @ rest)
+            step = inverse @ (weighted @ residual)
             far = float(np.abs(step @ design).max())
-            if far > SURE:
+            if far > SMALL_STEP:
                 now, halvings = likelihood(line), 0
                 while likelihood(line + step) < now and halvings < 40:
                     step, halvings = step / 2, halvings + 1
             line = line + step
-            if far <= NEAR:
-                # The variance of the last coefficient by the line, or by rows, whichever is larger.
+            if far <= TOLERANCE:
+                # The larger of the model-based and the sandwich variance of the last coefficient.
                 add = inverse[-1] @ design
-                by_line, by_rows = (float(self.square @ (add**2 * part)) for part in (spread, rest**2))
+                by_line, by_rows = (float(self.square @ (add**2 * part)) for part in (spread, residual**2))
                 if self.cluster is not None:
-                    by_rows = self._together(add * rest)
-                away = reach * float(np.sqrt(max(by_line, by_rows)))
+                    by_rows = self._cluster_variance(add * residual)
+                away = deviate * float(np.sqrt(max(by_line, by_rows)))
                 return Measured(float(line[-1]), float(line[-1]) - away, float(line[-1]) + away)
         return None
 
 
-def _gaps(task: CalibrationTask, level: float, seed: int) -> tuple[Measured, Measured]:
-    """Return median and 90 % quantile of |frequency - score|: by the posterior mean, with ends by draws."""
+def _gap_quantiles(task: CalibrationTask, level: float, seed: int) -> tuple[Measured, Measured]:
+    """Return E50 and E90 by the posterior mean, with intervals from posterior draws."""
     posterior = posterior_of(task)
     points = posterior.points(0)
     drawn = posterior.draws(0, stream(seed, "clinical"), DRAWS)
@@ -278,12 +283,11 @@ def _gaps(task: CalibrationTask, level: float, seed: int) -> tuple[Measured, Mea
     order = np.argsort(gap, axis=-1)
     share = np.cumsum(points.mass[order], axis=-1)
     share /= share[:, -1:]
-    found = []
-    for part in (MIDDLE, LARGE):
-        place = np.argmax(share >= part - ROUNDING, axis=-1)
-        value, *rest = np.take_along_axis(gap, np.take_along_axis(order, place[:, None], axis=-1), axis=-1)[
-            :, 0
-        ]
-        low, high = np.quantile(rest, [(1 - level) / 2, (1 + level) / 2])
-        found.append(Measured(float(value), float(min(low, value)), float(max(high, value))))
-    return found[0], found[1]
+    quantiles = []
+    for quantile in (E50, E90):
+        place = np.argmax(share >= quantile - ROUNDING, axis=-1)
+        column = np.take_along_axis(order, place[:, None], axis=-1)
+        value, *draws = np.take_along_axis(gap, column, axis=-1)[:, 0]
+        low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+        quantiles.append(Measured(float(value), float(min(low, value)), float(max(high, value))))
+    return quantiles[0], quantiles[1]

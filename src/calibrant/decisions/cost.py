@@ -1,4 +1,4 @@
-"""What decisions cost: a threshold, two costs, or a matrix of classes and actions."""
+"""Costs of decisions: a threshold, two costs, or a matrix of classes and actions."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from calibrant.inputs import ROUNDING, InputError, InputTypeError, Serializable,
 from calibrant.inputs.codec import Shape
 from calibrant.score_data import Array
 
-# Actions of two costs: the first is taken where both cost the same, as decision curves do.
+# Actions of two costs. In a tie the first is optimal, as in decision curves.
 ACT, LEAVE = "act", "leave"
-# Differences between actions that can be squared, and divided by.
-LEAST, MOST = 1e-100, 1e100
+# Range of cost differences for which squares and ratios neither overflow nor underflow.
+MIN_DIFFERENCE, MAX_DIFFERENCE = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
 class Cost(Serializable):
-    """What every action costs in every class.
+    """Cost of every action for every true class.
 
     Attributes
     ----------
     matrix : array (classes, actions)
-        Rows are the true classes, in the order of the labels; negative entries are gains.
+        Rows are the true classes, in the order of the labels. Negative entries are benefits.
     actions : tuple of str
-        In case of a tie the first is taken.
+        Names of the actions. In a tie the first is optimal.
     labels : tuple
         The classes.
     threshold : float or None
-        Of two classes and two actions: from which score of the positive class on one acts.
+        For two classes and two actions: act when the score of the positive class is at least this.
 
     Examples
     --------
@@ -48,9 +48,9 @@ class Cost(Serializable):
 
     @classmethod
     def of(cls, cost: Any, labels: Sequence[Any], actions: Sequence[str] | None = None) -> Cost:
-        """Read a threshold, a pair (c_fp, c_fn) or a matrix; of a frame, the names of its columns.
+        """Parse a threshold, a pair (c_fp, c_fn) or a matrix.
 
-        A threshold and a pair may be text, "0.2" and "1:9".
+        A threshold and a pair may be text, "0.2" and "1:9". A data frame or a mapping also names the actions.
         """
         if isinstance(cost, Cost):
             return cost._in_order(tuple(labels))
@@ -60,7 +60,7 @@ class Cost(Serializable):
         if hasattr(cost, "columns") and hasattr(cost, "to_numpy"):
             names, cost = list(cost.columns), cost.to_numpy()
         elif isinstance(cost, Mapping):
-            names, cost = list(cost), _side_by_side(cost, labels)
+            names, cost = list(cost), _matrix_from_mapping(cost, labels)
         values = _numbers(cost)
         if not is_number(cost) and values.shape != (2,):
             return cls._of_matrix(values, labels, actions, names)
@@ -77,24 +77,24 @@ class Cost(Serializable):
     def of_outcome(
         cls, cost: Any, labels: Sequence[Any], positive: int | None, actions: Sequence[str] | None = None
     ) -> Cost:
-        """Read a cost about one class against the rest; its row is the second.
+        """Parse the cost of a one-vs-rest decision; the positive class is the second row.
 
         >>> Cost.of_outcome([[0, 1], [9, 0]], ("sick", "well"), 0).labels
         ('well', 'sick')
         """
         column = 1 if positive is None else positive
-        # Of one column of scores the other class may be many, or none that was seen.
+        # With a single column of scores, the negative class may be several classes, or unknown.
         if len(labels) > 2 or labels[1 - column] is None or isinstance(labels[1 - column], tuple):
             return cls.of(cost, (f"not {labels[column]}", labels[column]), actions)
-        found = cls.of(cost, labels, actions)
+        parsed = cls.of(cost, labels, actions)
         if column == 1:
-            return found
-        # A pair is about the outcome already.
-        matrix = found.matrix[::-1] if found.threshold is None else found.matrix
-        return replace(found, matrix=matrix, labels=tuple(labels)[::-1])
+            return parsed
+        # A pair of costs already refers to the positive class.
+        matrix = parsed.matrix[::-1] if parsed.threshold is None else parsed.matrix
+        return replace(parsed, matrix=matrix, labels=tuple(labels)[::-1])
 
     def as_threshold(self) -> Cost:
-        """Return the same cost as that of a threshold, or say why it is none.
+        """Return an equivalent cost with a threshold; raise an error if there is none.
 
         >>> Cost.of([[0, 1], [9, 0]], (0, 1)).as_threshold().threshold
         0.1
@@ -102,7 +102,7 @@ class Cost(Serializable):
         if self.threshold is not None:
             return self
         if self.matrix.shape == (2, 2):
-            # Of two actions one is to act: the one that a false alarm is of.
+            # "Acting" is the action whose cost decreases most from the negative to the positive class.
             act = int(np.argmax(self.matrix[0] - self.matrix[1]))
             alarm = float(self.matrix[0, act] - self.matrix[0, 1 - act])
             miss = float(self.matrix[1, 1 - act] - self.matrix[1, act])
@@ -113,7 +113,7 @@ class Cost(Serializable):
         raise InputError("cost", rule, got=f"a matrix of the shape {self.matrix.shape}")
 
     def check_fields(self) -> None:
-        """Refuse a matrix of other classes or actions, and a threshold that is not that of the matrix."""
+        """Raise an error if the matrix does not fit classes, actions or threshold."""
         try:
             same = Cost.of(self.matrix, self.labels, self.actions)
             known = same if self.threshold is None else same.as_threshold()
@@ -124,7 +124,7 @@ class Cost(Serializable):
             raise InputError("threshold", f"be that of the matrix, {known.threshold:g}", self.threshold)
 
     def _in_order(self, labels: tuple[Any, ...]) -> Cost:
-        """Return the same cost with its rows in another order of its classes."""
+        """Return the same cost with its rows in the order of `labels`."""
         paired = self.threshold is not None and len(labels) == 2
         if not paired and set(labels) != set(self.labels):
             raise InputError("cost", f"be of the classes {show(*labels)}", got=show(*self.labels))
@@ -142,12 +142,16 @@ class Cost(Serializable):
         if not total > 0:
             rule = "have a positive sum: a false alarm and a miss cannot both pay"
             raise InputError("cost", rule, (false_alarm, miss))
-        matrix = _telling(np.array([[false_alarm, 0.0], [0.0, miss]]))
+        matrix = _checked_differences(np.array([[false_alarm, 0.0], [0.0, miss]]))
         return cls(matrix, (ACT, LEAVE), tuple(labels), false_alarm / total)
 
     @classmethod
     def _of_matrix(
-        cls, values: Array, labels: Sequence[Any], actions: Sequence[str] | None, own: list[Any] | None
+        cls,
+        values: Array,
+        labels: Sequence[Any],
+        actions: Sequence[str] | None,
+        column_names: list[Any] | None,
     ) -> Cost:
         if values.ndim != 2 or len(values) != len(labels) or values.shape[1] < 2:
             rule = (
@@ -156,28 +160,28 @@ class Cost(Serializable):
             raise InputError("cost", rule, got=f"the shape {values.shape}")
         count = values.shape[1]
         usual = labels if count == len(labels) else range(1, count + 1)
-        given = own if actions is None else actions
+        given = column_names if actions is None else actions
         names = tuple(str(name) for name in (usual if given is None else given))
         if len(names) != count or len(set(names)) != count:
             argument, verb = ("cost", "have") if actions is None else ("actions", "be")
             raise InputError(argument, f"{verb} {count} different names of actions", names)
-        return cls(_telling(values), names, tuple(labels))
+        return cls(_checked_differences(values), names, tuple(labels))
 
     @property
     def dominated(self) -> tuple[str, ...]:
-        """Actions that another one beats, or equals, in every class: their cost never makes them best."""
-        found = []
+        """Dominated actions: another action costs at most as much in every class and less in one."""
+        dominated = []
         for a, name in enumerate(self.actions):
             others = np.delete(self.matrix, a, axis=1)
             beaten = (others <= self.matrix[:, a : a + 1]).all(axis=0)
             strictly = (others < self.matrix[:, a : a + 1]).any(axis=0)
             if (beaten & strictly).any():
-                found.append(name)
-        return tuple(found)
+                dominated.append(name)
+        return tuple(dominated)
 
 
 def cost_from_text(text: str) -> float | tuple[float, float]:
-    """Return the threshold or the two costs, of a false alarm and of a miss, that a text names.
+    """Parse a threshold, or the costs of a false alarm and of a miss.
 
     >>> cost_from_text("0.2"), cost_from_text("1:9"), cost_from_text("1, 9")
     (0.2, (1.0, 9.0), (1.0, 9.0))
@@ -193,7 +197,7 @@ def cost_from_text(text: str) -> float | tuple[float, float]:
 
 
 def _column(cost: Any, labels: Sequence[Any]) -> Array:
-    """Return the costs of an action: in the order of the labels, or by the names of the classes."""
+    """Return the costs of one action in the order of the labels; a mapping is looked up by class name."""
     if not isinstance(cost, Mapping):
         return _numbers(cost)
     named = {str(label): value for label, value in cost.items()}
@@ -205,8 +209,8 @@ def _column(cost: Any, labels: Sequence[Any]) -> Array:
     return _numbers([named[name] for name in names])
 
 
-def _side_by_side(columns: Mapping[Any, Any], labels: Sequence[Any]) -> Array:
-    """Return the costs of actions as columns, each with a cost for each class."""
+def _matrix_from_mapping(columns: Mapping[Any, Any], labels: Sequence[Any]) -> Array:
+    """Return a cost matrix from a mapping of action names to costs."""
     each = {name: _column(column, labels) for name, column in columns.items()}
     for name, column in each.items():
         if column.shape != (len(labels),):
@@ -215,16 +219,20 @@ def _side_by_side(columns: Mapping[Any, Any], labels: Sequence[Any]) -> Array:
     return np.array(list(each.values())).T
 
 
-def _telling(matrix: Array) -> Array:
-    """Return a matrix in which some action costs more than another, by no more than numbers can hold."""
-    apart = float(np.ptp(matrix / MOST, axis=1).max())
-    if not LEAST / MOST <= apart <= 1:
-        raise InputError("cost", f"differ between actions, by {LEAST:g} to {MOST:g}", got=f"{apart * MOST:g}")
+def _checked_differences(matrix: Array) -> Array:
+    """Return the matrix; raise an error if costs do not differ between actions or are out of range."""
+    difference = float(np.ptp(matrix / MAX_DIFFERENCE, axis=1).max())
+    if not MIN_DIFFERENCE / MAX_DIFFERENCE <= difference <= 1:
+        raise InputError(
+            "cost",
+            f"differ between actions, by {MIN_DIFFERENCE:g} to {MAX_DIFFERENCE:g}",
+            got=f"{difference * MAX_DIFFERENCE:g}",
+        )
     return matrix
 
 
 def _numbers(cost: Any) -> Array:
-    """Return finite numbers."""
+    """Return an array of finite numbers."""
     try:
         values = np.asarray(cost, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,7 @@
-"""Regret over all thresholds, beside net benefit: decision curves, and the worst decision."""
+"""Decision curves: net benefit and decision regret over all thresholds, with simultaneous bands.
+
+The method is described in docs/methods/decision-regret.md.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +21,23 @@ from calibrant.inputs.wording import percent, sample_size
 from calibrant.score_data import Array, ScoreData
 from calibrant.tasks import CalibrationTask
 
-#: Thresholds of a curve, unless others are asked for.
+#: Default thresholds of a curve.
 THRESHOLDS = np.arange(1, 100) / 100
-# Thresholds at most, each of which makes a group of its own.
-MOST = 1000
+# Maximum number of thresholds; each of them adds a group of rows.
+MAX_THRESHOLDS = 1000
 
 
 class WorstDecision(NamedTuple):
-    """The largest regret of all thresholds, up to a constant the calibration decision loss (Hu and Wu 2024).
+    """The largest decision regret over all thresholds.
+
+    Up to a constant factor this is the calibration decision loss (Hu and Wu 2024).
 
     Attributes
     ----------
     threshold, value : float
-        Where it is, and what is lost there per row.
+        The threshold, and its regret per row.
     low, high : float
-        Interval for the largest regret, by the band over all thresholds.
+        Interval for the largest regret, from the simultaneous band.
     """
 
     threshold: float
@@ -48,43 +53,43 @@ class WorstDecision(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Net benefit of one model less that of another on the same rows, with a band over all thresholds."""
+    """Difference of the net benefits of two models on the same rows, with a simultaneous band."""
 
     value: Array
     low: Array
     high: Array
 
     def check_fields(self) -> None:
-        """Refuse a band that does not hold the values."""
+        """Raise an error if the band does not contain the values."""
         check_lengths(self, len(self.value), "low", "high")
         check_order(self, "low", "value", "high")
 
 
 @dataclass(frozen=True, eq=False)
 class RegretCurve(Serializable):
-    """What acting from each threshold on costs more than it had to, and what it brings.
+    """Net benefit and decision regret of acting at or above each threshold.
 
     Attributes
     ----------
     thresholds : array
     value : array
-        Regret per row; a false alarm and a miss cost one together.
+        Decision regret per row; the costs of a false alarm and a miss sum to 1.
     low, high : arrays
-        A band that holds the regrets of all thresholds at once.
+        Simultaneous confidence band of the regret over all thresholds.
     level : float
-        Its level.
+        Level of the band.
     net_benefit : array
-        Of acting on the scores: true positives less false ones times t / (1 - t), per row.
+        Net benefit of acting on the scores: true positives minus t / (1 - t) times false positives, per row.
     treat_all : array
         Net benefit of always acting; that of never acting is 0.
     recalibrated : array
-        Net benefit of acting on recalibrated scores, by maps that were fitted to other rows.
+        Net benefit of acting on recalibrated scores, by calibration maps fitted to other rows.
     n : float
         Effective number of rows.
     label : object
         The class that the decisions are about.
     difference : Difference or None
-        Net benefit less that of another model.
+        Net benefit minus that of another model.
 
     Examples
     --------
@@ -111,7 +116,7 @@ class RegretCurve(Serializable):
 
     @property
     def worst(self) -> WorstDecision:
-        """The decision at which most is lost."""
+        """The threshold with the largest decision regret."""
         k = int(np.argmax(self.value))
         ends = float(self.low.max()), float(self.high.max())
         return WorstDecision(float(self.thresholds[k]), float(self.value[k]), *ends)
@@ -132,7 +137,7 @@ class RegretCurve(Serializable):
         return "\n".join([*rows, f"{self.worst}; band at {percent(self.level)}, {sample_size(self.n)}"])
 
     def check_fields(self) -> None:
-        """Refuse arrays of other lengths than the thresholds, and bands that do not hold the values."""
+        """Raise an error for arrays of wrong length and for bands that do not contain the values."""
         size = len(self.thresholds)
         check_lengths(self, size, "value", "low", "high", "net_benefit", "treat_all", "recalibrated")
         check_order(self, "low", "value", "high")
@@ -141,20 +146,20 @@ class RegretCurve(Serializable):
                 Shape((size,)).check(f"difference.{name}", part)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the regret with its band above the decision curves."""
+        """Plot the regret with its band above the decision curves."""
         from calibrant.plot.decisions import plot_regret_curve
 
         return plot_regret_curve(self, axes=ax)
 
 
 def check_thresholds(thresholds: Any) -> Array:
-    """Return thresholds in order, all of them strictly between 0 and 1."""
+    """Return the sorted thresholds; all must lie strictly between 0 and 1."""
     if thresholds is None:
         return THRESHOLDS
     values = np.unique(check_scores("thresholds", thresholds))
     outside = values[(values <= 0) | (values >= 1)]
-    if values.size > MOST:
-        raise InputError("thresholds", f"be at most {MOST}", got=f"{values.size}")
+    if values.size > MAX_THRESHOLDS:
+        raise InputError("thresholds", f"be at most {MAX_THRESHOLDS}", got=f"{values.size}")
     if not values.size or outside.size:
         rule = "be one or more numbers strictly between 0 and 1"
         raise InputError("thresholds", rule, outside[0] if outside.size else values)
@@ -165,25 +170,25 @@ def check_thresholds(thresholds: Any) -> Array:
 def regret_curve_of(
     task: CalibrationTask, thresholds: Array, *, level: float, other: CalibrationTask | None = None
 ) -> RegretCurve:
-    """Return the regret at each threshold, and the decision curves."""
+    """Return the decision regret and the net benefit at each threshold."""
     check_level(level)
     lines = Lines.of_thresholds(thresholds)
-    known = BinaryDecisions.of(task, thresholds)
-    found = ends(known, lines, level, simultaneous=True)
+    decisions = BinaryDecisions.of(task, thresholds)
+    estimate = ends(decisions, lines, level, simultaneous=True)
     model, everyone = net_benefit(task.problems[0], thresholds)
-    # Net benefit is what is not lost by misses and false alarms, in units of a miss.
-    gained = found.recalibrated.value / (1 - thresholds)
+    # Net benefit is measured in units of a miss, whose cost here is 1 - t.
+    gained = estimate.recalibrated.value / (1 - thresholds)
     difference = None
     if other is not None:
-        difference = _difference(task, other, thresholds, known, level)
+        difference = _difference(task, other, thresholds, decisions, level)
     return RegretCurve(
-        thresholds, found.value, found.low, found.high, level, model, everyone, model + gained, task.n,
-        task.label, difference,
+        thresholds, estimate.value, estimate.low, estimate.high, level, model, everyone, model + gained,
+        task.n, task.label, difference,
     )  # fmt: skip
 
 
-def net_benefit(evidence: ScoreData, thresholds: Array) -> tuple[Array, Array]:
-    """Return the net benefit of acting from each threshold on, and of always acting.
+def net_benefit(data: ScoreData, thresholds: Array) -> tuple[Array, Array]:
+    """Return the net benefit of acting at or above each threshold, and of always acting.
 
     >>> from calibrant.score_data import Sample
     >>> sample = Sample(np.array([0.1, 0.4, 0.8]), np.array([False, True, True]))
@@ -191,7 +196,7 @@ def net_benefit(evidence: ScoreData, thresholds: Array) -> tuple[Array, Array]:
     >>> model.round(4), everyone.round(4)
     (array([0.6667]), array([0.5833]))
     """
-    bins = evidence.bins(thresholds)
+    bins = data.bins(thresholds)
     total = bins.w.sum()
     hits, rows = (np.cumsum(part[::-1])[::-1] / total for part in (bins.wy, bins.w))
     odds = thresholds / (1 - thresholds)
@@ -199,19 +204,21 @@ def net_benefit(evidence: ScoreData, thresholds: Array) -> tuple[Array, Array]:
 
 
 def _difference(
-    task: CalibrationTask, other: CalibrationTask, thresholds: Array, known: BinaryDecisions, level: float
+    task: CalibrationTask, other: CalibrationTask, thresholds: Array, decisions: BinaryDecisions, level: float
 ) -> Difference:
-    """Return the difference of two net benefits, paired by rows, with a band over the thresholds.
+    """Return the difference of two net benefits on the same rows, with a simultaneous band.
 
-    The variance is that of sums over rows, or over clusters by the sandwich estimator.
+    The covariance is computed from rows or, for clustered rows, by the cluster-robust sandwich estimator.
     """
-    (one, two), label, weight = _pair(task, other)
+    (first_score, second_score), label, weight = _pair(task, other)
     regions = len(thresholds) + 1
-    first, second = (np.searchsorted(thresholds, score, side="right") for score in (one, two))
+    first, second = (
+        np.searchsorted(thresholds, score, side="right") for score in (first_score, second_score)
+    )
     kind = (first * regions + second) * 2 + label
-    # Rows whose two scores lie between the same thresholds are alike; clusters are whole.
-    held, kind = np.unique(kind, return_inverse=True)
-    between, outcome = held // 2, held % 2
+    # Rows with the same outcome whose two scores lie between the same thresholds contribute the same.
+    present, kind = np.unique(kind, return_inverse=True)
+    between, outcome = present // 2, present % 2
     step = np.arange(len(thresholds))[:, None]
     acts = (between // regions > step) * 1.0 - (between % regions > step)
     odds = (thresholds / (1 - thresholds))[:, None]
@@ -221,23 +228,23 @@ def _difference(
     mean = each @ np.bincount(kind, w) / total
     square = np.bincount(kind, w if task.counts else w * w)
     spread = (each - mean[:, None]) * np.sqrt(square) / total
-    # The most that a row can bring, as a share of all.
+    # The largest contribution of a single row to the mean.
     most = np.maximum(1.0, odds[:, 0]) * square.sum() / total**2
     if task.cluster is not None and task.designs is not None:
         size = np.bincount(task.cluster, w)
-        sums = np.stack([np.bincount(task.cluster, w * one[kind]) for one in each])
-        # The mean is fitted to the clusters, which takes a share of their variance.
-        lost = np.sqrt(known.clusters / max(known.clusters - 1, 1.0))
-        by_cluster = lost * (sums - np.outer(mean, size)) / total
+        sums = np.stack([np.bincount(task.cluster, w * contribution[kind]) for contribution in each])
+        # Degrees-of-freedom correction for the estimated mean.
+        correction = np.sqrt(decisions.clusters / max(decisions.clusters - 1, 1.0))
+        by_cluster = correction * (sums - np.outer(mean, size)) / total
         ratios = [((part / most[:, None]) ** 2).sum() for part in (by_cluster, spread)]
-        # Rows of a cluster differ together: the design effect of the differences, over all thresholds.
+        # Design effect of the differences, pooled over all thresholds.
         most *= max(ratios[0] / ratios[1], 1.0) if ratios[1] > 0 else 1.0
         spread = by_cluster
     covariance = spread @ spread.T
-    # Few rows that differ say little about their spread: so much is added to it.
+    # If few rows are classified differently, the empirical variance is too small: add a floor.
     error = np.sqrt(np.diag(covariance) + FLOOR * most**2)
     rng = np.random.default_rng(SEED)
-    wide = simultaneous_deviate(covariance, error, level, known.clusters, rng, SETS)
+    wide = simultaneous_deviate(covariance, error, level, decisions.clusters, rng, SETS)
     return Difference(mean, mean - wide * error, mean + wide * error)
 
 
@@ -249,5 +256,5 @@ def _pair(task: CalibrationTask, other: CalibrationTask) -> tuple[tuple[Array, A
         score, code, _ = each.rows.take(np.arange(each.rows.n))
         column = 1 if each.positive is None else each.positive
         columns.append((score[:, column], (code == column).astype(np.intp)))
-    (one, label), (two, _) = columns
-    return (one, two), label, task.weight
+    (first_score, label), (second_score, _) = columns
+    return (first_score, second_score), label, task.weight

@@ -1,4 +1,7 @@
-"""A decision at given costs: what is lost, and the best threshold for whoever cannot touch the scores."""
+"""A decision at given costs: its regret, and the best threshold on the scores as they are.
+
+The method is described in docs/methods/decision-regret.md.
+"""
 
 from __future__ import annotations
 
@@ -21,37 +24,37 @@ from calibrant.inputs.wording import percent, sample_size
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask
 
-# Costs are told for so many rows.
+# Costs are reported per this many rows.
 ROWS = 1000
-# Name, value, both ends where they are known, and meaning.
+# Name, value, both ends where known, and meaning.
 Row = tuple[str, float, float | None, float | None, str]
 
 
 @dataclass(frozen=True)
 class BestThreshold(Serializable):
-    """The score at which it is best to begin to act, and what that costs.
+    """The threshold of least expected cost, and that cost.
 
     Attributes
     ----------
     threshold : float
-        Act when the score is at least this; 0 stands for always, infinity for never.
+        Act when the score is at least this; 0 means always, infinity means never.
     low, high : float
-        Between which thresholds the best one lies.
+        Confidence interval of the best threshold.
     cost : float
-        Per row, of thresholds that were each chosen on other rows than they are judged on.
+        Cost per row, with the threshold chosen on other rows than those it is evaluated on.
     cost_low, cost_high : float
-        Interval for that.
+        Confidence interval of the cost.
     as_is : float
-        What acting at the threshold of the costs costs, as if scores were probabilities.
+        Cost of acting at the threshold implied by the costs, as if scores were probabilities.
     recalibrated : float
-        What acting on recalibrated scores costs, by maps that were fitted to other rows.
+        Cost of acting on recalibrated scores, by calibration maps fitted to other rows.
     gain, gain_low, gain_high : float
-        What the threshold saves against acting as is, and an interval for that. Neither the gain nor an end
-        is above that of the regret.
+        Reduction of the cost relative to `as_is`, and its interval. Neither the gain nor an end exceeds that
+        of the regret.
     level : float
-        Of all intervals.
+        Level of all intervals.
     of_costs : float
-        The threshold that the costs stand for.
+        The threshold implied by the costs.
     n : float
         Effective number of rows.
     label : object
@@ -88,7 +91,7 @@ class BestThreshold(Serializable):
 
     def __repr__(self) -> str:
         size = sample_size(self.n, "=")
-        return f"BestThreshold({_shown(self.threshold)}, cost {self.cost:.3g} per row, {size})"
+        return f"BestThreshold({_threshold_text(self.threshold)}, cost {self.cost:.3g} per row, {size})"
 
     def __str__(self) -> str:
         act = {0.0: "always act", math.inf: "never act"}.get(
@@ -98,7 +101,8 @@ class BestThreshold(Serializable):
         if self.gain < 0:
             side, far = "more", (-self.gain_high, -self.gain_low)
         return (
-            f"{act} [{_shown(self.low)}, {_shown(self.high)}] instead of {self.of_costs:.4g}: "
+            f"{act} [{_threshold_text(self.low)}, {_threshold_text(self.high)}] "
+            f"instead of {self.of_costs:.4g}: "
             f"cost {self.cost:.3g} per row [{self.cost_low:.3g}, {self.cost_high:.3g}] "
             f"at {percent(self.level)}, "
             f"{abs(self.gain):.3g} {side} than as is [{far[0]:.3g}, {far[1]:.3g}]; "
@@ -106,7 +110,7 @@ class BestThreshold(Serializable):
         )
 
     def check_fields(self) -> None:
-        """Refuse thresholds that are no scores, and intervals that do not hold their number."""
+        """Raise an error for thresholds outside [0, 1] and intervals that do not contain their value."""
         for name in ("threshold", "low", "high"):
             if math.isfinite(threshold := getattr(self, name)):
                 UNIT.check(name, threshold)
@@ -117,7 +121,7 @@ class BestThreshold(Serializable):
 
 @dataclass(frozen=True)
 class Decision(Serializable):
-    """The regret of the scores at given costs and, of two costs, the best threshold.
+    """Decision regret of the scores at given costs and, for two costs, the best threshold.
 
     Attributes
     ----------
@@ -130,7 +134,7 @@ class Decision(Serializable):
 
     @classmethod
     def of(cls, task: CalibrationTask, cost: Cost, *, level: float, seed: int) -> Decision:
-        """Measure both."""
+        """Estimate the regret and the best threshold."""
         best = None
         if cost.threshold is not None:
             best = best_threshold_of(task, cost, level=level)
@@ -143,7 +147,7 @@ class Decision(Serializable):
         value, low, high, back = (ROWS * x for x in (lost.value, lost.low, lost.high, lost.recovered))
         interval = f"[{low:.3g}, {high:.3g}]"
         text = f"With {self.about} the decision regret is {least}{value:.3g} per thousand rows {interval}"
-        told = [
+        sentences = [
             f"{text}, which is compatible with none."
             if low == 0
             else f"{text}; recalibrating recovers {back:.3g}."
@@ -153,12 +157,12 @@ class Decision(Serializable):
             act = f"acting when the score is at least {best.threshold:.3g}"
             act = {0.0: "always acting", math.inf: "never acting"}.get(best.threshold, act)
             ends = f"[{ROWS * best.gain_low:.3g}, {ROWS * best.gain_high:.3g}]"
-            told.append(f"On the scores as they are, {act} recovers {ROWS * best.gain:.3g} {ends}.")
-        return [*told, *(f"{caution[0].upper()}{caution[1:]}." for caution in lost.cautions)]
+            sentences.append(f"On the scores as they are, {act} recovers {ROWS * best.gain:.3g} {ends}.")
+        return [*sentences, *(f"{caution[0].upper()}{caution[1:]}." for caution in lost.cautions)]
 
     @property
     def table(self) -> list[Row]:
-        """What each way to act costs per thousand rows: name, value, both ends where known, meaning."""
+        """Costs per thousand rows of each policy: name, value, both ends where known, description."""
         lost, best = self.regret, self.best
 
         def row(name: str, meaning: str, value: float, *ends: float) -> Row:
@@ -180,7 +184,7 @@ class Decision(Serializable):
 
     @property
     def about(self) -> str:
-        """What is decided at which costs, in a phrase."""
+        """The decision and its costs, as a phrase."""
         lost = self.regret
         if lost.threshold is None:
             return f"the actions {', '.join(lost.actions)}"
@@ -193,46 +197,47 @@ class Decision(Serializable):
 
 @one_blas_thread()
 def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> BestThreshold:
-    """Choose the threshold of least expected cost; judge such choices on rows that had no part in them."""
+    """Choose the threshold of least expected cost, and evaluate such choices on held-out rows."""
     check_level(level)
     assert cost.threshold is not None
     lines, given = Lines.of(cost), cost.threshold
-    known = BinaryDecisions.of(task, lines.changes)
-    score = known.groups.score
-    ((first,),) = lines.first(known.groups.mass[None], known.curve[None], score)
-    frequency, share = known.draws
+    decisions = BinaryDecisions.of(task, lines.changes)
+    score = decisions.groups.score
+    ((first,),) = lines.first(decisions.groups.mass[None], decisions.curve[None], score)
+    frequency, share = decisions.draws
     drawn = np.sort(lines.first(share, frequency, score)[0])
     tail = round((1 - level) / 2 * (len(drawn) - 1))
-    low, high = (_between(score, int(drawn[k]), given) for k in (tail, len(drawn) - 1 - tail))
-    chosen = _between(score, int(first), given)
-    found = ends(known, lines, level)
-    assert found.threshold is not None
-    gain, (gain_low, gain_high) = float(found.threshold.value[0]), found.threshold.interval(found.deviate)
-    spent = known.gain(lines, known.best_threshold(lines))
-    cost_low, cost_high = spent.interval(found.deviate)
-    as_is = float(found.as_is[0])
-    # No row costs less than the least entry, or more than the largest.
+    low, high = (_separating_threshold(score, int(drawn[k]), given) for k in (tail, len(drawn) - 1 - tail))
+    chosen = _separating_threshold(score, int(first), given)
+    estimate = ends(decisions, lines, level)
+    assert estimate.threshold is not None
+    gain = float(estimate.threshold.value[0])
+    gain_low, gain_high = estimate.threshold.interval(estimate.deviate)
+    spent = decisions.gain(lines, decisions.best_threshold(lines))
+    cost_low, cost_high = spent.interval(estimate.deviate)
+    as_is = float(estimate.as_is[0])
+    # The cost per row lies between the smallest and the largest entry of the cost matrix.
     least, most = float(cost.matrix.min()), float(cost.matrix.max())
     return BestThreshold(
         threshold=chosen, low=min(low, chosen), high=max(high, chosen), cost=as_is - gain,
         cost_low=max(min(float(cost_low[0]), as_is - gain), least),
         cost_high=min(max(float(cost_high[0]), as_is - gain), most),
-        as_is=as_is, recalibrated=as_is - float(found.recalibrated.value[0]),
+        as_is=as_is, recalibrated=as_is - float(estimate.recalibrated.value[0]),
         gain=gain, gain_low=max(float(gain_low[0]), -float(lines.top[0])),
         gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, of_costs=given,
         n=task.n, label=task.label,
     )  # fmt: skip
 
 
-def _between(score: Array, first: int, given: float) -> float:
-    """Return a threshold that separates the groups there; the given one, where it does."""
+def _separating_threshold(score: Array, first: int, given: float) -> float:
+    """Return a threshold between groups `first - 1` and `first`; `given` if it lies there."""
     if first == np.searchsorted(score, given - 1e-9):
-        # Where a false alarm pays, or a miss, the costs themselves say always, or never.
+        # If a false alarm or a miss has a negative cost, the optimal policy is always or never to act.
         return 0.0 if given <= 0 else given if given <= 1 else math.inf
     if first == 0:
         return 0.0
     return math.inf if first == len(score) else float((score[first - 1] + score[first]) / 2)
 
 
-def _shown(threshold: float) -> str:
+def _threshold_text(threshold: float) -> str:
     return {0.0: "always", math.inf: "never"}.get(threshold, f"{threshold:.3g}")

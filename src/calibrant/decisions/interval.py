@@ -1,4 +1,8 @@
-"""Regret and what recovers it, with intervals: all from one set of held-out gains and one posterior."""
+"""Confidence intervals of the decision regret and of the gains that recover it.
+
+All of them are computed from one set of held-out gains and one posterior. The method is described in
+docs/methods/decision-regret.md.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +14,25 @@ from calibrant.decisions.binary import BinaryDecisions, Gain, Lines
 from calibrant.inference.measured import interval_deviate
 from calibrant.score_data import Array
 
-# Sets of correlated normal deviates for the largest of many deviations.
+# Simulated sets of correlated normal deviates for a simultaneous band, and their seed.
 SETS, SEED = 1000, 20240714
 
 
 class Ends(NamedTuple):
-    """The regret of each decision with both ends of its interval, and what recovers it.
+    """Decision regret of each decision with its confidence interval, and the gains that recover it.
 
     Attributes
     ----------
     value, low, high : arrays
-        No value or end of `recalibrated` or `threshold` is above that of the regret.
+        Regret and its interval. Value and ends are never below those of `recalibrated` and `threshold`.
     recalibrated : Gain
-        Of acting on recalibrated scores, on held-out rows.
+        Gain of acting on recalibrated scores, on held-out rows.
     threshold : Gain or None
-        Of the best threshold, on held-out rows, where there are two actions.
+        Gain of the best threshold, on held-out rows; only if there are two actions.
     as_is : array
-        Cost of acting on the scores.
+        Cost of acting on the scores as they are.
     deviate : float
-        Standard errors on either side of a gain.
+        Half-width of the interval of a gain, in standard errors.
     """
 
     value: Array
@@ -41,62 +45,69 @@ class Ends(NamedTuple):
 
     @property
     def z(self) -> Array:
-        """The largest held-out gain in its standard errors."""
+        """The largest held-out gain divided by its standard error."""
         gains = [gain for gain in (self.recalibrated, self.threshold) if gain is not None]
         return np.max([gain.mean / gain.error for gain in gains], axis=0)
 
 
-def ends(known: BinaryDecisions, lines: Lines, level: float, *, simultaneous: bool = False) -> Ends:
-    """Return intervals for the regret of each decision, or a band that holds all of them.
+def ends(decisions: BinaryDecisions, lines: Lines, level: float, *, simultaneous: bool = False) -> Ends:
+    """Return an interval for the regret of each decision, or a simultaneous band over all decisions.
 
-    The regret is at least the expected gain of any other actions. Its value is the largest of the regret
-    against the recalibrated scores of all rows, of the held-out gain of recalibration and of that of the
-    best threshold. The low end is the larger one of these gains'. The high end is the largest of the gains',
-    of the posterior's, and of what blocks of neighbouring rows could gain at most.
+    The expected gain of any other policy is a lower bound of the regret. The interval uses two such policies,
+    recalibration and the best threshold, both evaluated on held-out rows.
+
+    - The estimate is the largest of the regret against the scores recalibrated on all rows and of both gains.
+    - The lower end is the larger of the lower ends of both gains.
+    - The upper end is the largest of the upper ends of both gains, the upper quantile of the posterior, and
+      the largest gain of blocks of neighbouring rows that is compatible with noise.
     """
-    before = lines.taken(known.parts.score)
-    recalibrated = known.gain(lines, before, known.recalibrated(lines))
-    threshold = known.gain(lines, before, known.best_threshold(lines)) if lines.no.shape[1] == 2 else None
+    actions = lines.optimal_actions(decisions.parts.score)
+    recalibrated = decisions.gain(lines, actions, decisions.recalibrated(lines))
+    threshold = None
+    if lines.no.shape[1] == 2:
+        threshold = decisions.gain(lines, actions, decisions.best_threshold(lines))
     gains = [recalibrated] if threshold is None else [recalibrated, threshold]
-    usual = interval_deviate(level, known.clusters)
-    deviate = _largest(known, lines, recalibrated, level) if simultaneous else usual
-    upper = np.quantile(known.drawn(lines), (1 + level) / 2, axis=1, method="inverted_cdf")
-    posterior = known.regret(lines, known.posterior_mean)
-    # No more can be lost than the right action for every row would save.
-    most = known.excess(lines, before, known.parts.frequency)
-    value = np.maximum.reduce([np.minimum(known.regret(lines), most), *(gain.value for gain in gains)])
+    usual = interval_deviate(level, decisions.clusters)
+    deviate = _band_deviate(decisions, lines, recalibrated, level) if simultaneous else usual
+    upper = np.quantile(decisions.regret_draws(lines), (1 + level) / 2, axis=1, method="inverted_cdf")
+    posterior = decisions.regret(lines, decisions.posterior_mean)
+    # The regret cannot exceed the gain of knowing every outcome.
+    most = decisions.excess(lines, actions, decisions.parts.frequency)
+    value = np.maximum.reduce([np.minimum(decisions.regret(lines), most), *(gain.value for gain in gains)])
     upper = np.maximum(posterior, value) + deviate / usual * np.maximum(upper - posterior, 0.0)
     lower, higher = zip(*(gain.interval(deviate) for gain in gains), strict=True)
-    high = np.maximum.reduce([value, upper, *higher, known.reach(lines, deviate)])
+    high = np.maximum.reduce([value, upper, *higher, decisions.max_block_gain(lines, deviate)])
     low = np.maximum.reduce([np.zeros(value.shape), *lower])
-    # Rounding may lift a value above the most that can be lost.
+    # Rounding may lift the estimate above the largest possible regret.
     high = np.maximum(np.minimum(high, lines.top), value)
-    return Ends(value, low, high, recalibrated, threshold, known.gain(lines, before).mean, deviate)
+    return Ends(value, low, high, recalibrated, threshold, decisions.gain(lines, actions).mean, deviate)
 
 
-def _largest(known: BinaryDecisions, lines: Lines, gain: Gain, level: float) -> float:
-    """Return the quantile of the largest deviation of any decision's gain, in its standard errors."""
-    parts, p = known.parts, known.parts.frequency
-    no, yes = lines.at(lines.taken(parts.score), known.recalibrated(lines))
-    # Outcomes of a part move the gains of all decisions together.
+def _band_deviate(decisions: BinaryDecisions, lines: Lines, gain: Gain, level: float) -> float:
+    """Return the quantile of the largest standardised deviation of the gains of all decisions."""
+    parts, p = decisions.parts, decisions.parts.frequency
+    no, yes = lines.at(lines.optimal_actions(parts.score), decisions.recalibrated(lines))
+    # Outcomes and scores of the same rows contribute to the gains of all decisions.
     by_outcome = np.sqrt(parts.spread * p * (1 - p)) * (yes - no)
     by_scores = np.sqrt(parts.spread) * (no + (yes - no) * p - gain.mean[:, None])
-    covariance = (by_outcome @ by_outcome.T + by_scores @ by_scores.T) / known.n**2
+    covariance = (by_outcome @ by_outcome.T + by_scores @ by_scores.T) / decisions.n**2
     rng = np.random.default_rng(SEED)
-    return simultaneous_deviate(covariance, gain.error, level, known.clusters, rng, SETS)
+    return simultaneous_deviate(covariance, gain.error, level, decisions.clusters, rng, SETS)
 
 
 def simultaneous_deviate(
     covariance: Array, error: Array, level: float, clusters: float, rng: np.random.Generator, sets: int
 ) -> float:
-    """Return how many standard errors hold all of several deviations together; at least as many as for one.
+    """Return the half-width of a simultaneous band in standard errors; never less than for a single interval.
 
-    It is the quantile of the largest of so many sets of correlated normal deviates. What the errors have
-    beyond the covariance is independent of it and common to all. Few clusters have the tails of Student's
-    distribution.
+    It is the quantile of the largest absolute value in each of `sets` simulated vectors of correlated normal
+    deviates. The part of the standard errors that the covariance does not explain is independent of it and
+    common to all entries. For few clusters the result is scaled by the ratio of the Student to the normal
+    quantile.
     """
     value, vector = np.linalg.eigh(covariance)
-    # The symmetric root does not depend on the signs of the vectors, nor on how equal values share a space.
+    # The symmetric square root does not depend on the signs of the eigenvectors or on their basis for equal
+    # eigenvalues, so the result is the same on every machine.
     root = (vector * np.sqrt(np.maximum(value, 0.0))) @ vector.T
     rest = np.sqrt(np.maximum(error**2 - np.diag(covariance), 0.0))
     noise = rng.standard_normal((sets, error.size)) @ root + rng.standard_normal((sets, 1)) * rest

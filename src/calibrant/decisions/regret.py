@@ -1,4 +1,7 @@
-"""Regret: what acting on the scores costs more than acting on calibrated ones."""
+"""Decision regret: the extra cost of acting on the scores instead of on calibrated scores.
+
+The method is described in docs/methods/decision-regret.md.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ from calibrant.posterior.softmax import FEW, SoftmaxPosterior
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask, named
 
-# Simulated calibrated data, whose steps are pooled; the quantiles that are kept; and the least p-value
-# written.
-SIMULATED, STEPS, KEPT, LEAST_P = 50, 512, (0.5, 0.95), 1e-6
-# Whole rows of calibrated data, and how often labels are drawn for them.
-SEEN, TIMES = 1000, 3
+# Number of simulated calibrated data sets, the number of steps they are pooled to, the quantiles of the null
+# distribution that are stored, and the smallest p-value reported.
+SIMULATED, STEPS, QUANTILES, MIN_P = 50, 512, (0.5, 0.95), 1e-6
+# Rows of the simulated canonical data sets, and the number of these data sets.
+CANONICAL_ROWS, TIMES = 1000, 3
 
 
 @dataclass(frozen=True)
@@ -43,31 +46,31 @@ class Regret(Serializable):
     low, high : float
         Interval for the true regret.
     level : float
-        Its level.
+        Level of the interval.
     p_value : float
-        Of the null hypothesis that there is no regret.
+        For H0: no decision regret.
     null : Null
-        What is expected of a calibrated model of this size.
+        Distribution of the estimate for a calibrated model with this number of rows.
     recovered : float
         The gain of acting on scores that a default `Calibrator` recalibrated, fitted to other rows; it may be
         negative.
     cost : float
-        What acting on the scores costs.
+        Cost per row of acting on the scores.
     n : float
         Effective number of rows.
     matrix : tuple of tuples of float
         Costs: a row for each class in the order of `labels`, a column for each action.
     actions, labels : tuples
     threshold : float or None
-        Of a threshold or two costs: one acts when the score is at least this.
+        For a threshold or two costs: act when the score is at least this.
     label : object
-        The class that such a decision is about.
+        The positive class of such a decision.
     lower_bound : bool
-        Whether there are too many classes to see how they take probability from each other, so that value and
-        interval tell only the part that can be seen.
+        Whether there are too many classes to estimate the probability transfer between them. Value and
+        interval are then those of a lower bound.
     cautions : tuple of str
     seed : int or None
-        The same call with `rng=seed` gives the same answer.
+        The same call with `rng=seed` gives the same result.
 
     Examples
     --------
@@ -104,12 +107,12 @@ class Regret(Serializable):
 
     @property
     def total(self) -> float:
-        """The regret of all rows together."""
+        """The regret summed over all rows."""
         return self.value * self.n
 
     @property
     def decision(self) -> str:
-        """What is decided, at which costs."""
+        """Description of the decision and its costs."""
         if self.threshold is None:
             return f"{len(self.labels)} classes, actions {', '.join(self.actions)}"
         (alarm, _), (_, miss) = self.matrix
@@ -121,7 +124,7 @@ class Regret(Serializable):
     @property
     def p_text(self) -> str:
         """The p-value and its null hypothesis."""
-        p = f"p <= {LEAST_P:g}" if self.p_value <= LEAST_P else f"p = {self.p_value:.2g}"
+        p = f"p <= {MIN_P:g}" if self.p_value <= MIN_P else f"p = {self.p_value:.2g}"
         return f"{p} (H0: no decision regret)"
 
     def __repr__(self) -> str:
@@ -139,25 +142,25 @@ class Regret(Serializable):
         )
 
     def check_fields(self) -> None:
-        """Refuse numbers that these costs do not allow."""
+        """Raise an error for values that are impossible with these costs."""
         for k, row in enumerate(self.matrix):
             if len(row) != len(self.actions):
                 raise InputError(f"matrix[{k}]", f"have {len(self.actions)} entries", got=str(len(row)))
         cost = Cost(np.array(self.matrix), self.actions, self.labels, self.threshold)
         cost.check_fields()
-        # In a large unit rounding is large.
-        room = ROUNDING * max(float(np.abs(cost.matrix).max()), 1.0)
+        # Rounding errors scale with the unit of the costs.
+        slack = ROUNDING * max(float(np.abs(cost.matrix).max()), 1.0)
         top = float(np.ptp(cost.matrix, axis=1).max())
-        bounds = Bounds(0, top, slack=room)
+        bounds = Bounds(0, top, slack=slack)
         for name in ("value", "low", "high"):
             bounds.check(name, getattr(self, name))
         self.null.check_within(bounds)
         check_order(self, "low", "value", "high")
-        Bounds(-top, top, slack=room).check("recovered", self.recovered)
-        Bounds(float(cost.matrix.min()), float(cost.matrix.max()), slack=room).check("cost", self.cost)
+        Bounds(-top, top, slack=slack).check("recovered", self.recovered)
+        Bounds(float(cost.matrix.min()), float(cost.matrix.max()), slack=slack).check("cost", self.cost)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw value and interval beside what a calibrated model reads and what is recovered."""
+        """Plot value and interval, with the value expected if calibrated and the recovered part."""
         from calibrant.plot.decisions import plot_regret
 
         return plot_regret(self, ax=ax)
@@ -166,9 +169,9 @@ class Regret(Serializable):
 def deciding(
     data: Predictions, cost: Any, actions: Sequence[str] | None = None, labels: Any = None
 ) -> tuple[CalibrationTask, Cost]:
-    """Return the question that a cost asks of predictions: about one class, or about whole rows.
+    """Return the calibration task and the cost of a decision: binary, or canonical for three or more classes.
 
-    `labels` are the classes as they were named, if they were, and `cost_of` says what for.
+    `labels` are the class names given by the caller, if any; see `cost_of`.
     """
     if data.score.ndim == 2 and len(data.labels) > 2 and data.positive is None:
         costs = Cost.of(cost, data.labels, actions)
@@ -180,28 +183,29 @@ def deciding(
 def cost_of(
     task: CalibrationTask, cost: Any, actions: Sequence[str] | None = None, labels: Any = None
 ) -> Cost:
-    """Read a cost about the class asked about; rows of a matrix are in the order of the labels as named."""
+    """Parse the cost of a binary task; the rows of a matrix are in the order of `labels`."""
     classes, positive = task.labels, task.positive
     if labels is not None and set(given := class_labels(labels)) == set(classes):
-        # Of a single column of scores the other class comes first, however they were named.
+        # With a single column of scores, the task lists the negative class first, in any order of `labels`.
         classes, positive = given, given.index(task.label)
     return Cost.of_outcome(cost, classes, positive, actions)
 
 
 @one_blas_thread()
 def regret_of(task: CalibrationTask, cost: Cost, *, level: float, seed: int) -> Regret:
-    """Return the regret of the scores of a question at a cost."""
+    """Estimate the decision regret of the scores of a task."""
     check_level(level)
     rng = generator(seed)
-    found = _of_rows if task.notion.canonical else _of_one_score
-    parts = found(task, cost, level, rng)
+    fields = _canonical_fields if task.notion.canonical else _binary_fields
+    parts = fields(task, cost, level, rng)
     cautions = tuple(
         f"the action {name!r} costs at least as much as another one in every class" for name in cost.dominated
     )
     lower_bound = task.notion.canonical and len(task.labels) > FEW
     if lower_bound:
         cautions += (
-            f"beyond {FEW} classes what they take from each other cannot be seen: this is a lower bound",
+            f"beyond {FEW} classes the probability transfer between them cannot be estimated: "
+            "this is a lower bound",
         )
     cautions += tuple(each.removesuffix(".") for each in task.cautions)
     return Regret(
@@ -211,60 +215,66 @@ def regret_of(task: CalibrationTask, cost: Cost, *, level: float, seed: int) -> 
     )  # fmt: skip
 
 
-def _of_one_score(
+def _binary_fields(
     task: CalibrationTask, cost: Cost, level: float, rng: np.random.Generator
 ) -> dict[str, Any]:
     from scipy.special import stdtr
 
     lines = Lines.of(cost)
-    known = BinaryDecisions.of(task, lines.changes)
-    found = ends(known, lines, level)
+    decisions = BinaryDecisions.of(task, lines.changes)
+    estimate = ends(decisions, lines, level)
     return {
-        "value": float(found.value[0]), "low": float(found.low[0]), "high": float(found.high[0]),
-        "p_value": max(float(stdtr(max(known.clusters - 1, 1.0), -found.z[0])), LEAST_P),
-        "recovered": float(found.recalibrated.value[0]), "cost": float(found.as_is[0]), "n": task.n,
-        "null": _null(known, lines, rng),
+        "value": float(estimate.value[0]), "low": float(estimate.low[0]), "high": float(estimate.high[0]),
+        "p_value": max(float(stdtr(max(decisions.clusters - 1, 1.0), -estimate.z[0])), MIN_P),
+        "recovered": float(estimate.recalibrated.value[0]), "cost": float(estimate.as_is[0]), "n": task.n,
+        "null": _binary_null(decisions, lines, rng),
     }  # fmt: skip
 
 
-def _of_rows(task: CalibrationTask, cost: Cost, level: float, rng: np.random.Generator) -> dict[str, Any]:
+def _canonical_fields(
+    task: CalibrationTask, cost: Cost, level: float, rng: np.random.Generator
+) -> dict[str, Any]:
     from scipy.special import ndtr, ndtri
 
-    known = CanonicalDecisions.of(task, cost)
-    low, high = known.ends(float(ndtri((1 + level) / 2)), level)
-    gain = known.gain
+    decisions = CanonicalDecisions.of(task, cost)
+    low, high = decisions.ends(float(ndtri((1 + level) / 2)), level)
+    gain = decisions.gain
     z = float(gain.mean[0] / gain.error[0])
-    costs = known.cost[known.rows.code, known.actions]
+    costs = decisions.cost[decisions.rows.code, decisions.actions]
     return {
-        "value": known.value, "low": low, "high": high, "p_value": max(float(ndtr(-z)), LEAST_P),
-        "recovered": float(gain.value[0]), "cost": known.rows.mean(costs)[0], "n": task.n,
-        "null": _null_of_rows(known, rng),
+        "value": decisions.value, "low": low, "high": high, "p_value": max(float(ndtr(-z)), MIN_P),
+        "recovered": float(gain.value[0]), "cost": decisions.rows.mean(costs)[0], "n": task.n,
+        "null": _canonical_null(decisions, rng),
     }  # fmt: skip
 
 
-def _null(known: BinaryDecisions, lines: Lines, rng: np.random.Generator) -> Null:
-    """Simulate what calibrated data of these scores would read."""
-    steps = known.groups.coarser(STEPS)
+def _binary_null(decisions: BinaryDecisions, lines: Lines, rng: np.random.Generator) -> Null:
+    """Simulate the distribution of the regret estimate for calibrated data with these scores."""
+    steps = decisions.groups.coarser(STEPS)
     sets = drawn(steps, rng, SIMULATED).astype(np.float64)
 
-    def read(residual: Array) -> float:
+    def simulated_estimate(residual: Array) -> float:
         simulated = replace(steps, residual=residual)
-        return float(known.regret(lines, recalibrated(simulated, known.groups.score))[0])
+        return float(decisions.regret(lines, recalibrated(simulated, decisions.groups.score))[0])
 
-    reads = list(shared(read, list(sets)))
-    levels = {level: float(np.quantile(reads, level)) for level in KEPT}
-    return Null(float(np.mean(reads)), MappingProxyType(levels))
+    estimates = list(shared(simulated_estimate, list(sets)))
+    levels = {level: float(np.quantile(estimates, level)) for level in QUANTILES}
+    return Null(float(np.mean(estimates)), MappingProxyType(levels))
 
 
-def _null_of_rows(known: CanonicalDecisions, rng: np.random.Generator) -> Null:
-    """Fit labels drawn from the scores of some rows; with more rows less is read, as noise shrinks."""
-    some = known.rows[: min(len(known.rows.code), SEEN)]
-    reads = []
+def _canonical_null(decisions: CanonicalDecisions, rng: np.random.Generator) -> Null:
+    """Estimate the mean of the null distribution from labels drawn for a subset of the rows.
+
+    It is scaled by the number of rows, because the estimate under the null decreases with the noise.
+    """
+    subset = decisions.rows[: min(len(decisions.rows.code), CANONICAL_ROWS)]
+    estimates = []
     for _ in range(TIMES):
-        edge = np.cumsum(some.score, axis=1)[:, :-1]
-        code: Array = (rng.random((len(some.code), 1)) >= edge).sum(axis=1)
-        again = replace(some, code=code)
-        posterior = SoftmaxPosterior.of(again)
-        lost = known.lost(posterior.predict(some.score), known.actions[: len(some.code)])
-        reads.append(posterior.chance * again.mean(lost)[0] * some.n / known.rows.n)
-    return Null(float(np.mean(reads)))
+        edge = np.cumsum(subset.score, axis=1)[:, :-1]
+        code: Array = (rng.random((len(subset.code), 1)) >= edge).sum(axis=1)
+        simulated = replace(subset, code=code)
+        posterior = SoftmaxPosterior.of(simulated)
+        actions = decisions.actions[: len(subset.code)]
+        excess = decisions.excess_cost(posterior.predict(subset.score), actions)
+        estimates.append(posterior.chance * simulated.mean(excess)[0] * subset.n / decisions.rows.n)
+    return Null(float(np.mean(estimates)))

@@ -1,11 +1,11 @@
-"""Selective decisions: how right the rows are that one keeps, if one keeps the surest.
+"""Selective prediction: accuracy of the most confident predictions, risk-coverage curve, AURC and E-AURC.
 
-Rows are kept in the order of their confidence, and those of one confidence enter together: a point of the
-curve is a threshold. Its interval is Clopper and Pearson's for as many rows as have the variance of the
-accuracy at a fixed coverage, in which the threshold is itself an estimate: with A the accuracy of what is
-kept, m that of rows right at the threshold and f the coverage, each of n rows adds 1{kept} (right - m) / f -
-(A - m). The band holds at all coverages together: by the largest of the standardised sums, drawn from their
-normal limit.
+Rows are selected in decreasing order of confidence, and rows of equal confidence are selected together: each
+point of the curve is a threshold. Its interval is a Clopper-Pearson interval for the effective number of rows
+that gives the variance of the accuracy at a fixed coverage. That variance includes the estimation of the
+threshold: with A the accuracy of the selected rows, m the accuracy at the threshold and f the coverage, the
+influence of each of n rows is 1{selected} (correct - m) / f - (A - m). The band is simultaneous over all
+coverages: its width is a quantile of the largest standardised sum, simulated from the normal limit.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from calibrant.tasks import CalibrationTask, named
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Thresholds that a curve has at most, and those at which sums of rows are looked at together; of both a part
-# lies evenly along the logarithm of the coverage.
-NODES, GRID, BY_LOG = 1000, 128, 0.25
-# Rows below which a normal limit says little, and draws of it.
-FEWEST, DRAWS = 10, 4000
-# A variance that is left by rounding.
-NOTHING = 1e-18
+# Maximum number of thresholds of a curve, the number of thresholds at which the covariance is computed, and
+# the share of both that is evenly spaced in the logarithm of the coverage.
+NODES, GRID, LOG_SHARE = 1000, 128, 0.25
+# Smallest number of selected rows for the normal limit, and the number of draws from it.
+MIN_ROWS, DRAWS = 10, 4000
+# Variances up to this are rounding errors.
+NEGLIGIBLE_VARIANCE = 1e-18
 
 
 class Accuracy(NamedTuple):
-    """How right the rows are that are kept: value and interval, their share, and the confidence they have."""
+    """Accuracy of the most confident rows with its interval, their coverage, and the confidence threshold."""
 
     value: float
     low: float
@@ -64,9 +64,9 @@ class Accuracy(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """The largest share of rows that is as right as asked: value and interval, accuracy, and threshold.
+    """The largest coverage with a required accuracy, its interval, its accuracy and confidence threshold.
 
-    Where no share is, the value is 0, and there are no accuracy and no confidence (NaN).
+    If no coverage has that accuracy, the value is 0, and accuracy and confidence are NaN.
     """
 
     value: float
@@ -78,31 +78,31 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RiskCoverage(Serializable):
-    """How right the rows are that are kept, from the surest on.
+    """Risk-coverage curve: accuracy of the most confident predictions at each coverage.
 
     Attributes
     ----------
     confidence : array
-        Thresholds, falling: rows at least as sure are kept.
+        Thresholds in decreasing order: rows with at least this confidence are selected.
     coverage : array
-        The share of rows that is kept, rising to 1.
+        Share of the rows that is selected, increasing to 1.
     accuracy, low, high : arrays
-        Accuracy of what is kept, with an interval for each coverage by itself.
+        Accuracy of the selected rows, with a pointwise interval.
     band_low, band_high : arrays
-        Ends of a band that holds at all coverages together.
+        Ends of a simultaneous band over all coverages.
     aurc : Measured
-        Area under the curve of risk, 1 - accuracy: its mean over all numbers of rows that may be kept, where
-        of rows that are equally sure any is as likely to be the next.
+        Area under the risk-coverage curve: the mean of the risk, 1 - accuracy, over all numbers of selected
+        rows, with rows of equal confidence in random order.
     excess : Measured
-        What that is above the best order, in which no wrong row comes before a right one (e-AURC).
+        E-AURC: AURC minus that of the optimal order, in which all correct rows precede the wrong ones.
     level : float
     n : float
         Effective number of rows.
     notion : str
     clusters : int or None
-        How many clusters the rows fall into, where that was said.
+        Number of clusters, if cluster ids were given.
     seed : int
-        Of the draws that the band is from.
+        Seed of the draws for the band.
     """
 
     confidence: Annotated[Array, Shape((None,)), UNIT]
@@ -122,11 +122,11 @@ class RiskCoverage(Serializable):
 
     @property
     def risk(self) -> Array:
-        """Share of what is kept that is wrong."""
+        """Share of wrong predictions among the selected rows."""
         return 1 - self.accuracy
 
     def accuracy_at(self, coverage: float) -> Accuracy:
-        """Return how right the surest rows are: at the threshold that keeps at least this share of all.
+        """Return the accuracy of the most confident rows, at the threshold with at least this coverage.
 
         Examples
         --------
@@ -144,9 +144,9 @@ class RiskCoverage(Serializable):
         return Accuracy(*(float(array[k]) for array in arrays))
 
     def coverage_at(self, accuracy: float) -> Coverage:
-        """Return the largest share of rows that one can keep with at least this accuracy.
+        """Return the largest coverage with at least this accuracy.
 
-        Its interval ends where those of the accuracy do.
+        Its interval is obtained by inverting the intervals of the accuracy.
 
         Examples
         --------
@@ -163,7 +163,8 @@ class RiskCoverage(Serializable):
         value, low, high = (int(places[-1]) if places.size else None for places in enough)
         share = [0.0 if k is None else float(self.coverage[k]) for k in (value, low, high)]
         at = (np.nan, np.nan) if value is None else (self.accuracy[value], self.confidence[value])
-        # The share at a threshold is an estimate too, as far as the next threshold.
+        # The coverage of a threshold is itself an estimate; limit its interval to the neighbouring
+        # thresholds.
         size = np.array(self.n if self.clusters is None else min(self.n, self.clusters))
         if low is not None:
             least = float(clopper_pearson(np.array(share[1]), size, self.level)[0])
@@ -174,13 +175,13 @@ class RiskCoverage(Serializable):
         return Coverage(share[0], min(share[:2]), max(share[0], share[2]), *map(float, at))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the accuracy of what is kept over the coverage; see `calibrant.plot.risk_coverage`."""
+        """Plot the accuracy of the selected rows over the coverage; see `calibrant.plot.risk_coverage`."""
         from calibrant import plot
 
         return plot.risk_coverage(self, ax)
 
     def check_fields(self) -> None:
-        """Refuse arrays of other lengths than the thresholds, and intervals that do not hold the accuracy."""
+        """Raise an error for arrays of wrong length and intervals that do not contain the accuracy."""
         named(self.notion)
         arrays = ("coverage", "accuracy", "low", "high", "band_low", "band_high")
         check_lengths(self, len(self.confidence), *arrays)
@@ -193,92 +194,95 @@ class RiskCoverage(Serializable):
 
     def __str__(self) -> str:
         whole, half = self.accuracy_at(1), self.accuracy_at(0.5)
-        told = (
-            f"{100 * one.value:.1f} % [{100 * one.low:.1f}, {100 * one.high:.1f}] right"
-            for one in (half, whole)
+        texts = (
+            f"{100 * point.value:.1f} % [{100 * point.low:.1f}, {100 * point.high:.1f}] right"
+            for point in (half, whole)
         )
-        surest, every = told
+        most_confident, every = texts
         called = named(self.notion).reading.score
         within = "" if self.clusters is None else f" in {counted(self.clusters, 'cluster')}"
         return (
-            f"The surest {100 * half.coverage:.0f} % of rows ({called} of {half.confidence:.3g} or more) are "
-            f"{surest}, all of them {every}; AURC {self.aurc:.4f}, {self.excess:.4f} of it above the best "
-            f"order, at {percent(self.level)}; {sample_size(self.n)}{within}"
+            f"The most confident {100 * half.coverage:.0f} % of rows "
+            f"({called} of {half.confidence:.3g} or more) are {most_confident}, all of them {every}; "
+            f"AURC {self.aurc:.4f}, {self.excess:.4f} of it above the best order, "
+            f"at {percent(self.level)}; {sample_size(self.n)}{within}"
         )
 
 
 @one_blas_thread()
 def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = None) -> RiskCoverage:
-    """Keep the surest rows of a question; see `calibrant.risk_coverage`."""
+    """Compute the risk-coverage curve of a task; see `calibrant.risk_coverage`."""
     level, seed = inputs.level(level), inputs.seeded(rng)
     if not task.notion.reading.sure:
         rule = "be about how sure a prediction was: confidence, correctness or top:k"
         raise InputError("notion", rule, task.notion.name)
-    kept = _Kept.of(task)
-    nodes = _spread(kept.coverage, NODES)
-    grid = nodes[_spread(kept.coverage[nodes], GRID, FEWEST / kept.n)]
-    together, alone = kept.covariance(grid), kept.variance(grid)
-    # How much more clusters vary than rows by themselves, which changes slowly with the coverage.
-    ratio = np.divide(np.diag(together), alone, out=np.ones(grid.size), where=alone > NOTHING)
-    effect = np.interp(kept.coverage[nodes], kept.coverage[grid], np.maximum(ratio, 1.0))
-    reach = interval_deviate(level, kept.clusters)
-    ends = kept.interval(nodes, effect, reach)
-    known = np.flatnonzero(np.diag(together) > NOTHING)
+    levels = _ConfidenceLevels.of(task)
+    nodes = _spread_indices(levels.coverage, NODES)
+    grid = nodes[_spread_indices(levels.coverage[nodes], GRID, MIN_ROWS / levels.n)]
+    clustered, independent = levels.covariance(grid), levels.variance(grid)
+    # Design effect of clusters, interpolated because it changes slowly with the coverage.
+    ratio = np.divide(
+        np.diag(clustered), independent, out=np.ones(grid.size), where=independent > NEGLIGIBLE_VARIANCE
+    )
+    effect = np.interp(levels.coverage[nodes], levels.coverage[grid], np.maximum(ratio, 1.0))
+    deviate = interval_deviate(level, levels.clusters)
+    ends = levels.interval(nodes, effect, deviate)
+    known = np.flatnonzero(np.diag(clustered) > NEGLIGIBLE_VARIANCE)
     if known.size:
-        sd = np.sqrt(np.diag(together)[known])
-        correlation = together[np.ix_(known, known)] / np.outer(sd, sd)
+        sd = np.sqrt(np.diag(clustered)[known])
+        correlation = clustered[np.ix_(known, known)] / np.outer(sd, sd)
         rng = stream(seed, "selective")
-        reach = simultaneous_deviate(correlation, np.ones(known.size), level, kept.clusters, rng, DRAWS)
-    band = kept.interval(nodes, effect, reach)
-    aurc, excess = kept.areas(level)
+        deviate = simultaneous_deviate(correlation, np.ones(known.size), level, levels.clusters, rng, DRAWS)
+    band = levels.interval(nodes, effect, deviate)
+    aurc, excess = levels.areas(level)
     return RiskCoverage(
-        kept.confidence[nodes],
-        kept.coverage[nodes],
-        kept.accuracy[nodes],
+        levels.confidence[nodes],
+        levels.coverage[nodes],
+        levels.accuracy[nodes],
         *ends,
         *band,
         aurc,
         excess,
         level,
-        kept.n,
+        levels.n,
         task.notion.name,
         task.clusters,
         seed,
     )
 
 
-def _spread(coverage: Array, most: int, first: float = 0.0) -> Array:
-    """Return at most so many places along the coverage, from `first` on: most evenly, some by its log."""
+def _spread_indices(coverage: Array, most: int, first: float = 0.0) -> Array:
+    """Return at most `most` indices spread over the coverage from `first` on, some on the log scale."""
     size = coverage.size
     if size <= most:
         wanted = np.arange(size)
     else:
-        some = round(BY_LOG * most)
-        even = np.linspace(0, 1, most - some + 1)[1:]
-        by_log = np.geomspace(coverage[0], 1, some)
+        n_log = round(LOG_SHARE * most)
+        even = np.linspace(0, 1, most - n_log + 1)[1:]
+        by_log = np.geomspace(coverage[0], 1, n_log)
         wanted = np.searchsorted(coverage, np.concatenate([even, by_log]) - ROUNDING)
         wanted = np.unique(np.minimum(wanted, size - 1))
     return wanted[coverage[wanted] >= min(first, 1.0) - ROUNDING]
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
-    """Levels of confidence, the highest first, and sums over the rows at each.
+class _ConfidenceLevels:
+    """Distinct confidence levels in decreasing order, and sums over the rows at each level.
 
     Attributes
     ----------
     confidence, weight, right : arrays (levels,)
-        Weights of all rows and of the right ones.
+        Confidence, total weight, and weight of the correct rows.
     square, square_right : arrays (levels,)
-        Sums of squared weights; of the weights themselves where these are counts.
+        Sums of squared weights of all rows and of the correct ones; sums of the weights if they are counts.
     local : array (levels,)
-        Accuracy at the confidence itself, by the posterior.
+        Accuracy at each confidence level, by the posterior.
     n : float
         Effective number of rows.
     rows : tuple of arrays or None
-        Level, outcome, weight and cluster of each row, where rows belong together.
+        Level, outcome, weight and cluster id of each row; None if rows are independent.
     clusters : float
-        How many equally large clusters would be as good.
+        Effective number of clusters.
     """
 
     confidence: Array
@@ -292,8 +296,8 @@ class _Kept:
     clusters: float
 
     @classmethod
-    def of(cls, task: CalibrationTask) -> _Kept:
-        """Sum the rows of a question's one problem."""
+    def of(cls, task: CalibrationTask) -> _ConfidenceLevels:
+        """Sum the rows of a task with a single problem."""
         problem: ScoreData = task.problems[0]
         sums, squares = problem.tie_groups(), problem.squared().tie_groups()
         held = np.flatnonzero(sums.w > 0)[::-1]
@@ -301,7 +305,7 @@ class _Kept:
         score = sums.origin + np.divide(sums.ws, sums.w, out=np.zeros(sums.w.shape), where=sums.w > 0)
         confidence = score[held]
         points = posterior_of(task).points(0)
-        # One gap for each score, where rounding must not choose among points.
+        # Average the gaps of points with equal scores, so that rounding does not select one of them.
         first = first_of_each(points.score)
         mass = np.add.reduceat(points.mass, first)
         knots, gaps = (np.add.reduceat(points.mass * x, first) / mass for x in (points.score, points.gap))
@@ -316,38 +320,38 @@ class _Kept:
 
     @cached_property
     def coverage(self) -> Array:
-        """Share of the weight down to each level."""
+        """Share of the weight at or above each level."""
         total = np.cumsum(self.weight)
         return total / total[-1]
 
     @cached_property
     def accuracy(self) -> Array:
-        """Accuracy of what is kept down to each level."""
+        """Accuracy of the rows at or above each level."""
         return np.clip(np.cumsum(self.right) / np.cumsum(self.weight), 0.0, 1.0)
 
     @cached_property
     def _squares(self) -> tuple[Array, Array]:
-        """Squared weights down to each level, and those of right rows, over the square of the weight."""
+        """Cumulative squared weights of all rows and of correct rows, over the squared total weight."""
         mass = self.weight.sum() ** 2
         return np.cumsum(self.square) / mass, np.cumsum(self.square_right) / mass
 
     def variance(self, at: Array) -> Array:
-        """Return the variance of the accuracy at some levels, at a fixed coverage, of independent rows."""
+        """Return the variance of the accuracy at fixed coverages, for independent rows."""
         return np.maximum(self._by_rows(at, at), 0.0)
 
     def covariance(self, at: Array) -> Array:
-        """Return the covariance of the accuracies at some levels, by rows or by clusters."""
+        """Return the covariance of the accuracies at several levels, cluster-robust for clustered rows."""
         return self._by_rows(at[:, None], at) if self.rows is None else self._by_cluster(at)
 
-    def _by_rows(self, one: Array, two: Array) -> Array:
-        """Return the covariances of the accuracies at pairs of levels, of independent rows."""
+    def _by_rows(self, first: Array, second: Array) -> Array:
+        """Return the covariances of the accuracies at pairs of levels, for independent rows."""
         every, right = self._squares
         lead, local = self.accuracy - self.local, self.local
-        cross, first = (right - local * every) / self.coverage, np.minimum(one, two)
-        both = right[first] * (1 - local[one] - local[two]) + local[one] * local[two] * every[first]
-        covariance = both / (self.coverage[one] * self.coverage[two])
-        covariance -= cross[one] * lead[two] + lead[one] * cross[two]
-        return np.asarray(covariance + lead[one] * lead[two] * every[-1])
+        cross, lower = (right - local * every) / self.coverage, np.minimum(first, second)
+        both = right[lower] * (1 - local[first] - local[second]) + local[first] * local[second] * every[lower]
+        covariance = both / (self.coverage[first] * self.coverage[second])
+        covariance -= cross[first] * lead[second] + lead[first] * cross[second]
+        return np.asarray(covariance + lead[first] * lead[second] * every[-1])
 
     def _by_cluster(self, at: Array) -> Array:
         from scipy.sparse import csr_array
@@ -357,7 +361,7 @@ class _Kept:
         lead = self.accuracy[at] - local
         level, outcome, weight, cluster = self.rows
         count, size, place = int(cluster.max()) + 1, at.size + 1, np.searchsorted(at, level)
-        # Sums of all rows of each cluster between the levels, and of the right ones beside them.
+        # Weight of all rows of each cluster between the levels, followed by that of the correct rows.
         cells = np.tile(cluster, 2), np.concatenate([place, place + size])
         sums = csr_array((np.concatenate([weight, weight * outcome]), cells), shape=(count, 2 * size))
         kept = np.triu(np.ones((size, at.size))) / f
@@ -365,13 +369,13 @@ class _Kept:
         total = add.T @ (sums.T @ sums).toarray() @ add
         return np.asarray(total / self.weight.sum() ** 2 * count / (count - 1))
 
-    def interval(self, at: Array, effect: Array, reach: float) -> tuple[Array, Array]:
-        """Return Clopper and Pearson's interval at some levels, for rows that vary as the accuracy does."""
+    def interval(self, at: Array, effect: Array, deviate: float) -> tuple[Array, Array]:
+        """Return Clopper-Pearson intervals for the effective number of rows at each level."""
         from scipy.special import ndtr
 
-        accuracy, level = self.accuracy[at], float(2 * ndtr(reach) - 1)
+        accuracy, level = self.accuracy[at], float(2 * ndtr(deviate) - 1)
         rows = self.coverage[at] ** 2 / self._squares[0][at]
-        # Of few rows that are all right, or all wrong, the spread is not nothing.
+        # If all rows are correct, or all wrong, the empirical variance is zero: use a smoothed one.
         nearer = (accuracy * rows + 0.5) / (rows + 1)
         spread, seen = nearer * (1 - nearer), accuracy * (1 - accuracy)
         variance = effect * (self.variance(at) + np.maximum(spread - seen, 0.0) / rows)
@@ -384,7 +388,7 @@ class _Kept:
         return np.minimum(low, accuracy), np.maximum(high, accuracy)
 
     def areas(self, level: float) -> tuple[Measured, Measured]:
-        """Return the area under the risk, and what it is above that of the best order."""
+        """Return AURC and E-AURC with their intervals."""
         from scipy.special import xlogy
 
         wrong = float(1 - self.accuracy[-1])
@@ -392,10 +396,11 @@ class _Kept:
         best = area_of(np.array([self.n * (1 - wrong), self.n * wrong]), np.array([1.0, 0.0]))
         ends, mass = self.coverage, self.weight.sum()
         before = np.append(0.0, ends[:-1])
-        # A row enters anywhere within its level: the mean logarithm of the coverage there.
+        # Rows of a level are selected in random order: use the mean logarithm of the coverage within the
+        # level.
         log = (xlogy(ends, ends) - xlogy(before, before)) / (ends - before) - 1
         steps = self.local[1:] * np.log(ends[1:] / before[1:])
-        # What is kept beyond a level: the mean of the accuracy at each threshold over its coverage.
+        # Integral of the local accuracy over the coverage, divided by the coverage, beyond each level.
         beyond = np.append(np.cumsum(steps[::-1])[::-1], 0.0) + self.local * (np.log(ends) - log)
         of_wrong, of_right = beyond, beyond + log
         size = min(self.n, self.clusters)
@@ -403,46 +408,46 @@ class _Kept:
             low, high = (float(end) for end in clopper_pearson(np.array(wrong), np.array(size), level))
             above = Measured(0.0, 0.0, 1 - low if wrong else high)
             return Measured(area, min(low, area), max(high, area)), above
-        found, reach = [], interval_deviate(level, self.clusters)
+        areas, deviate = [], interval_deviate(level, self.clusters)
         for value, tilt in ((area, 0.0), (max(area - best, 0.0), float(np.log1p(-wrong)))):
             add = np.stack([of_wrong + tilt * (1 - wrong), of_right - tilt * wrong])
-            variance, times = self._spread_of(add, mass)
-            found.append(_of_few(value, variance, min(times / self.n, 1 / size), reach))
-        return found[0], found[1]
+            variance, times = self._mean_variance(add, mass)
+            areas.append(_gamma_interval(value, variance, min(times / self.n, 1 / size), deviate))
+        return areas[0], areas[1]
 
-    def _spread_of(self, add: Array, mass: float) -> tuple[float, float]:
-        """Return the variance of a mean, from what wrong and right rows add at each level (2, levels).
+    def _mean_variance(self, add: Array, mass: float) -> tuple[float, float]:
+        """Return the variance of a mean, given the influence of wrong and correct rows at each level.
 
-        With it comes how many times larger that is than of rows by themselves.
+        The second value is the design effect: the ratio to the variance of independent rows.
         """
         wrong, right = self.weight - self.right, self.right
         add = add - (wrong @ add[0] + right @ add[1]) / mass
         squares = self.square - self.square_right, self.square_right
-        alone = float(squares[0] @ add[0] ** 2 + squares[1] @ add[1] ** 2) / mass**2
+        independent = float(squares[0] @ add[0] ** 2 + squares[1] @ add[1] ** 2) / mass**2
         if self.rows is None:
-            return alone, 1.0
+            return independent, 1.0
         level, outcome, weight, cluster = self.rows
         sums = np.bincount(cluster, weight * add[outcome.astype(np.intp), level])
-        together = float(sums @ sums) * sums.size / (sums.size - 1) / mass**2
-        return max(together, alone), max(together / alone, 1.0)
+        clustered = float(sums @ sums) * sums.size / (sums.size - 1) / mass**2
+        return max(clustered, independent), max(clustered / independent, 1.0)
 
 
-def _of_few(value: float, variance: float, one: float, reach: float) -> Measured:
-    """Return an interval of a sum of few errors, each of which adds about `one` (Fay and Feuer 1997)."""
+def _gamma_interval(value: float, variance: float, unit: float, deviate: float) -> Measured:
+    """Return a gamma interval of a weighted sum of errors with largest weight `unit` (Fay and Feuer 1997)."""
     from scipy.special import gammaincinv, ndtr
 
-    low, more = value, variance + one**2
+    low, more = value, variance + unit**2
     if value > 0 and variance > 0:
-        low = variance / value * float(gammaincinv(value**2 / variance, ndtr(-reach)))
-    high = more / (value + one) * float(gammaincinv((value + one) ** 2 / more, ndtr(reach)))
+        low = variance / value * float(gammaincinv(value**2 / variance, ndtr(-deviate)))
+    high = more / (value + unit) * float(gammaincinv((value + unit) ** 2 / more, ndtr(deviate)))
     return Measured(value, min(low, value), min(max(high, value), 1.0))
 
 
 def area_of(weight: Array, accuracy: Array) -> float:
-    """Return the mean risk over all numbers of rows kept, levels in order; of tied rows any may be next.
+    """Return the mean risk over all numbers of selected rows, with levels in decreasing order of confidence.
 
-    The k-th row of a level is one of its rows at random, which makes of the sum over rows harmonic numbers;
-    of rows that count in part these are the digamma function.
+    The rows of a level are selected in random order, so the sum over rows has a closed form in harmonic
+    numbers. For fractional weights these are given by the digamma function.
 
     >>> area_of(np.array([1.0, 1.0, 2.0]), np.array([1.0, 0.0, 0.5])), (0 / 1 + 1 / 2 + 1.5 / 3 + 2 / 4) / 4
     (0.375, 0.375)

@@ -1,4 +1,4 @@
-"""What an estimator is: a frozen value of choices that fits evidence and describes itself."""
+"""Base class of estimators: immutable parameters, a `fit` method and a description."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ class Estimator(ABC):
         return cls()
 
     @abstractmethod
-    def fit(self, evidence: Any) -> Fit:
-        """Look at the evidence once; the fit answers for every norm.
+    def fit(self, data: Any) -> Fit:
+        """Fit the data once; the result gives the error for every norm.
 
         Parameters
         ----------
-        evidence : Evidence or Simplex
+        data : ScoreData or Simplex
             A `Simplex` where the estimator compares whole vectors of scores.
         """
 
@@ -115,7 +115,7 @@ class Estimator(ABC):
         """Return the estimator of a class that is looked at by itself."""
         return self
 
-    def own_interval(self, evidence: ScoreData, norm: Norm, level: float) -> tuple[float, float] | None:
+    def own_interval(self, data: ScoreData, norm: Norm, level: float) -> tuple[float, float] | None:
         """Return the interval of one problem that belongs to the estimator; None where it has none."""
         return None
 
@@ -129,16 +129,16 @@ class Estimator(ABC):
 
 @runtime_checkable
 class SupportsFit(Protocol):
-    """Anything that fits evidence; what it returns has `error(norm)`."""
+    """An object with a `fit` method whose result has a method `error(norm)`."""
 
-    def fit(self, evidence: ScoreData) -> Any:
-        """Look at the evidence."""
+    def fit(self, data: ScoreData) -> Any:
+        """Fit the data."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Fit(ABC):
-    """An estimator after it has seen evidence.
+    """A fitted estimator.
 
     Parameters
     ----------

@@ -129,9 +129,9 @@ class Bayes(Estimator):
         """Return the estimator that judges a class by itself."""
         return Bayes()
 
-    def fit(self, evidence: ScoreData, *, ties: bool = True) -> BayesFit | SeveralFits:
+    def fit(self, data: ScoreData, *, ties: bool = True) -> BayesFit | SeveralFits:
         """Look at the residuals in score order; without `ties` no score has an effect of its own."""
-        return self.of_residuals(Residuals.of(evidence, ties=ties))
+        return self.of_residuals(Residuals.of(data, ties=ties))
 
     def of_residuals(self, residuals: Residuals) -> BayesFit | SeveralFits:
         """Fit residuals in score order; problems of very different size are fitted apart."""

@@ -107,11 +107,11 @@ class Beta(Estimator):
     short = "bc"
     summary = "beta calibration curve"
 
-    def fit(self, evidence: ScoreData) -> BetaFit:
+    def fit(self, data: ScoreData) -> BetaFit:
         """Maximise the likelihood of the whole batch by Newton's method."""
         from scipy.special import expit
 
-        tie_groups = evidence.tie_groups()
+        tie_groups = data.tie_groups()
         shape, size = tie_groups.w.shape, tie_groups.w.shape[-1]
         score = positions(tie_groups)
         total = tie_groups.w.sum(axis=-1, keepdims=True)

@@ -171,7 +171,7 @@ class Neighbours:
         others = mass - own
         company = others > ALONE * own
         others = np.where(company, others, 1.0)
-        # A row that no other one reaches can only speak for itself.
+        # A row without neighbours within the kernel width is predicted by its own outcome.
         rates = [np.where(company, (positive - y * own) / others, y) for y in (1.0, 0.0)]
         return np.clip(rates, 0.0, 1.0) - self.score
 
@@ -243,13 +243,13 @@ class BetaKernel(Estimator):
     def __str__(self) -> str:
         return f"beta-kernel:{self.bandwidth}"
 
-    def fit(self, evidence: ScoreData) -> BetaKernelFit:
+    def fit(self, data: ScoreData) -> BetaKernelFit:
         """Choose the bandwidth of each problem and regress."""
-        tie_groups, squares = evidence.tie_groups(), evidence.squared().tie_groups()
+        tie_groups, squares = data.tie_groups(), data.squared().tie_groups()
         score = positions(tie_groups)
-        gap = np.zeros((*evidence.batch, 2, tie_groups.w.shape[-1]))
-        bandwidth = np.empty(evidence.batch)
-        for entry in np.ndindex(evidence.batch):
+        gap = np.zeros((*data.batch, 2, tie_groups.w.shape[-1]))
+        bandwidth = np.empty(data.batch)
+        for entry in np.ndindex(data.batch):
             held = tie_groups.w[entry] > 0
             w, wy, square = (part[entry][held] for part in (tie_groups.w, tie_groups.wy, squares.w))
             near = Neighbours(score[entry][held], w, wy, square / w)
@@ -257,5 +257,5 @@ class BetaKernel(Estimator):
             bandwidth[entry] = h
             gap[entry][:, held] = near.gaps(h)
         weight = np.stack([tie_groups.wy, tie_groups.w - tie_groups.wy], axis=-2)
-        flat = (*evidence.batch, -1)
+        flat = (*data.batch, -1)
         return BetaKernelFit(self, gap.reshape(flat), weight.reshape(flat), bandwidth)

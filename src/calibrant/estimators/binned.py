@@ -1,7 +1,7 @@
 """The paper's binning estimators: sum over bins of |sum_i W_ij (outcome - score)| / N.
 
 The two axes of the paper: a binning (uniform or adaptive) answers with edges; a mapping turns
-evidence and edges into sums per bin. The convex mapping is linear binning: a score gives each of
+data and edges into sums per bin. The convex mapping is linear binning: a score gives each of
 the two nearest bin centres a share that falls linearly with the distance.
 """
 
@@ -80,7 +80,7 @@ def equal_edges(b: int) -> Array:
     return edges
 
 
-def adaptive_edges(evidence: ScoreData, b: int, *, larger_first: bool = False) -> Array:
+def adaptive_edges(data: ScoreData, b: int, *, larger_first: bool = False) -> Array:
     """Return the edges of b bins of equal mass, for each batch entry.
 
     A cut lies after floor(i n / b) rows, halfway between the two neighbours. One that falls inside a run of
@@ -91,7 +91,7 @@ def adaptive_edges(evidence: ScoreData, b: int, *, larger_first: bool = False) -
     >>> adaptive_edges(Sample(np.array([0.1, 0.2, 0.4, 0.9]), np.zeros(4, bool)), 2)
     array([0. , 0.3, 1. ])
     """
-    size = evidence.n[..., None]
+    size = data.n[..., None]
     # Equal importance weights may give an effective size just short of a whole number.
     slack = np.where(size == np.rint(size), 0.0, 1e-12)
     place = np.arange(1, b)
@@ -102,7 +102,7 @@ def adaptive_edges(evidence: ScoreData, b: int, *, larger_first: bool = False) -
         # With fewer rows than bins there is nothing to be larger.
         cut = np.where(each > 0, place * each + np.minimum(place, more), cut)
     rank = np.concatenate([np.maximum(cut - 1, 0), cut], axis=-1)
-    below, above = np.split(evidence.ranked(rank), 2, axis=-1)
+    below, above = np.split(data.ranked(rank), 2, axis=-1)
     middle = (below + above) / 2
     # Between neighbouring floats the midpoint rounds to one of them; the upper one still divides.
     inner = np.where(cut > 0, np.where(middle > below, middle, above), 0.0)
@@ -110,13 +110,13 @@ def adaptive_edges(evidence: ScoreData, b: int, *, larger_first: bool = False) -
     return np.concatenate([ends[..., :1], inner, ends[..., 1:]], axis=-1)
 
 
-def convex(evidence: ScoreData, edges: Array, *, swapped: bool = False) -> Bins:
+def convex(data: ScoreData, edges: Array, *, swapped: bool = False) -> Bins:
     """Share every row between the two nearest bin centres; equal centres are one bin.
 
     With `swapped` the nearer centre gets the smaller share, which is what the paper prints.
     """
     centres = (edges[..., :-1] + edges[..., 1:]) / 2
-    bins = spread(evidence, centres, swapped=swapped)
+    bins = spread(data, centres, swapped=swapped)
     # A score on a centre leaves rounding, not mass, at the next one.
     held = bins.w > 1e-12 * bins.w.sum(axis=-1, keepdims=True)
     bins = Bins(*(np.where(held, part, 0.0) for part in (bins.w, bins.ws, bins.wy)))
@@ -128,7 +128,7 @@ def convex(evidence: ScoreData, edges: Array, *, swapped: bool = False) -> Bins:
     return bins.pooled(last_of_run, centres.shape[-1])
 
 
-def spread(evidence: ScoreData, nodes: Array, *, swapped: bool = False) -> Bins:
+def spread(data: ScoreData, nodes: Array, *, swapped: bool = False) -> Bins:
     """Bin linearly: sum at nodes, each row shared between its two neighbours.
 
     Between nodes c and d the share of d is (s - c)/(d - c), so five sums per interval are enough.
@@ -136,7 +136,7 @@ def spread(evidence: ScoreData, nodes: Array, *, swapped: bool = False) -> Bins:
     """
     # The exchanged shares jump at a node; a score on it counts as left of it.
     cuts = np.nextafter(nodes, 2.0) if swapped else nodes
-    m = evidence.moments(cuts, np.concatenate([nodes[..., :1], nodes], axis=-1))
+    m = data.moments(cuts, np.concatenate([nodes[..., :1], nodes], axis=-1))
     gap = np.diff(nodes, axis=-1)
     gap = np.where(gap > 0, gap, 1.0)
     score = m.ws + m.origin * m.w
@@ -159,11 +159,11 @@ def shared(whole: Array, part: Array, gap: Array | float, *, swapped: bool = Fal
     return total
 
 
-def mapped(evidence: ScoreData, edges: Array, mapping: str) -> Bins:
+def mapped(data: ScoreData, edges: Array, mapping: str) -> Bins:
     """Sum per bin under a mapping; bins are closed on the left."""
     if mapping == "one":
-        return evidence.bins(edges[..., 1:-1])
-    return convex(evidence, edges, swapped=mapping == "published")
+        return data.bins(edges[..., 1:-1])
+    return convex(data, edges, swapped=mapping == "published")
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,11 +243,11 @@ class Binned(Estimator):
     def __str__(self) -> str:
         return f"{_name(self.binning, self.mapping)}:{self.n_bins}"
 
-    def fit(self, evidence: ScoreData) -> BinnedFit:
+    def fit(self, data: ScoreData) -> BinnedFit:
         """Place the bins and sum."""
-        b = self.n_bins_at(evidence.n)
-        edges = equal_edges(b) if self.binning == "uniform" else adaptive_edges(evidence, b)
-        return BinnedFit(self, edges, mapped(evidence, edges, self.mapping))
+        b = self.n_bins_at(data.n)
+        edges = equal_edges(b) if self.binning == "uniform" else adaptive_edges(data, b)
+        return BinnedFit(self, edges, mapped(data, edges, self.mapping))
 
 
 def _name(binning: str, mapping: str) -> str:

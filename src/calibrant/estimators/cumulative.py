@@ -86,7 +86,7 @@ class Cumulative(Estimator):
     def __str__(self) -> str:
         return self.statistic
 
-    def fit(self, evidence: ScoreData) -> CumulativeFit:
+    def fit(self, data: ScoreData) -> CumulativeFit:
         """Sum the residuals in score order."""
-        bins = evidence.tie_groups().bins
+        bins = data.tie_groups().bins
         return CumulativeFit(self, np.cumsum(bins.residual, axis=-1) / bins.w.sum(axis=-1, keepdims=True))

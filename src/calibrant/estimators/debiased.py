@@ -168,11 +168,11 @@ class Debiased(Estimator):
         """Read the number of bins."""
         return cls() if parameter is None else cls(parse_size(parameter))
 
-    def own_interval(self, evidence: ScoreData, norm: Norm, level: float) -> tuple[float, float] | None:
+    def own_interval(self, data: ScoreData, norm: Norm, level: float) -> tuple[float, float] | None:
         """Return the interval of the l2 error by Sun et al. (2024); None for other norms."""
         if norm != "l2":
             return None
-        low, high = self.fit(evidence).interval(level)
+        low, high = self.fit(data).interval(level)
         return float(low), float(high)
 
     def n_bins_at(self, n: Array) -> int:
@@ -182,9 +182,9 @@ class Debiased(Estimator):
     def __str__(self) -> str:
         return f"debiased:{self.n_bins}"
 
-    def fit(self, evidence: ScoreData) -> DebiasedFit:
+    def fit(self, data: ScoreData) -> DebiasedFit:
         """Place the bins and sum."""
-        edges = adaptive_edges(evidence, self.n_bins_at(evidence.n), larger_first=True)
+        edges = adaptive_edges(data, self.n_bins_at(data.n), larger_first=True)
         cuts, origin = edges[..., 1:-1], edges[..., :-1]
-        moments, squares = (part.moments(cuts, origin) for part in (evidence, evidence.squared()))
-        return DebiasedFit(self, edges, moments, squares, evidence.n)
+        moments, squares = (part.moments(cuts, origin) for part in (data, data.squared()))
+        return DebiasedFit(self, edges, moments, squares, data.n)

@@ -55,7 +55,7 @@ class DensityFit(Fit):
     residual: Array
     bandwidth: Array
     floored: Array
-    evidence: ScoreData
+    data: ScoreData
     walls: Array = field(default_factory=lambda: np.zeros((2, 2)))
 
     @property
@@ -63,9 +63,9 @@ class DensityFit(Fit):
         """Effective number of rows that speak at each score: (sum of weights)^2 / sum of squares."""
         points, step, kernel = self.score.size, float(self.share), self.estimator.kernel
         own = overlap(kernel, self.width, points, points * step)
-        square, _ = Grid.of(self.evidence.squared(), step).smooth(kernel, self.width)
+        square, _ = Grid.of(self.data.squared(), step).smooth(kernel, self.width)
         ratio = np.divide(self.density**2, square, out=np.zeros(own.shape), where=self._seen)
-        return self.evidence.n[..., None] * ratio / own
+        return self.data.n[..., None] * ratio / own
 
     @property
     def width(self) -> Array:
@@ -86,11 +86,11 @@ class DensityFit(Fit):
         """Where the curve is defined: rows enough under the kernel, and more than the transform's ripple."""
         kernel, step = KERNELS[self.estimator.kernel], float(self.share)
         width = self.width[..., None]
-        enough = self.evidence.n[..., None] * width * self.density >= LEAST
+        enough = self.data.n[..., None] * width * self.density >= LEAST
         ripple = np.abs(kernel.transform(np.pi * width / step * np.linspace(0.9, 1, 50)))
         peak = self.density.max(axis=-1, keepdims=True)
         enough &= self.density > 10 * ripple.max(axis=-1, keepdims=True) * peak
-        return enough & Grid.of(self.evidence, step).reached(kernel.reach * self.width)
+        return enough & Grid.of(self.data, step).reached(kernel.reach * self.width)
 
     @property
     def frequency(self) -> Array:
@@ -168,24 +168,24 @@ class Density(Estimator):
     def __str__(self) -> str:
         return f"density:{self.bandwidth}" + ("" if self.kernel == "triweight" else f":{self.kernel}")
 
-    def fit(self, evidence: ScoreData) -> DensityFit | SeveralFits:
+    def fit(self, data: ScoreData) -> DensityFit | SeveralFits:
         """Choose the bandwidth of each problem, bin onto a grid, smooth."""
         if isinstance(self.bandwidth, str):
-            asked = np.asarray(RULES[self.bandwidth](evidence), dtype=float)
+            asked = np.asarray(RULES[self.bandwidth](data), dtype=float)
         else:
-            asked = np.full(evidence.batch, float(self.bandwidth))
-        return fit_by_grid(self, evidence, asked, steps(np.maximum(asked, NARROWEST), self.step))
+            asked = np.full(data.batch, float(self.bandwidth))
+        return fit_by_grid(self, data, asked, steps(np.maximum(asked, NARROWEST), self.step))
 
-    def fit_alike(self, evidence: ScoreData) -> DensityFit:
+    def fit_alike(self, data: ScoreData) -> DensityFit:
         """Fit problems that share one bandwidth, and so one grid."""
-        fit = self.fit(evidence)
+        fit = self.fit(data)
         assert isinstance(fit, DensityFit)
         return fit
 
-    def fit_on_grid(self, evidence: ScoreData, asked: Array, step: float) -> DensityFit:
+    def fit_on_grid(self, data: ScoreData, asked: Array, step: float) -> DensityFit:
         """Fit problems that share a grid."""
         width = np.clip(asked, NARROWEST, WIDEST)
-        grid = Grid.of(evidence, step)
+        grid = Grid.of(data, step)
         density, positive = grid.smooth(self.kernel, width)
         return DensityFit(
             estimator=self,
@@ -196,7 +196,7 @@ class Density(Estimator):
             residual=grid.residual,
             bandwidth=np.where(asked > 0, width, 0.0),
             floored=asked < NARROWEST,
-            evidence=evidence,
+            data=data,
         )
 
 
@@ -209,13 +209,13 @@ def check_bandwidth(bandwidth: str | float) -> None:
 
 
 def fit_by_grid(
-    estimator: Density | DensityBeta, evidence: ScoreData, bandwidth: Array, grid: Array
+    estimator: Density | DensityBeta, data: ScoreData, bandwidth: Array, grid: Array
 ) -> DensityFit | SeveralFits:
     """Fit problems on the grid that each of them needs: none depends on which others are in its batch."""
     if np.all(grid == grid.flat[0]):
-        return estimator.fit_on_grid(evidence, bandwidth, grid.flat[0].item())
+        return estimator.fit_on_grid(data, bandwidth, grid.flat[0].item())
     parts = []
     for one in np.unique(grid):
         mask = grid == one
-        parts.append((mask, estimator.fit_on_grid(evidence[mask], bandwidth[mask], one.item())))
-    return SeveralFits(estimator, evidence.batch, parts)
+        parts.append((mask, estimator.fit_on_grid(data[mask], bandwidth[mask], one.item())))
+    return SeveralFits(estimator, data.batch, parts)

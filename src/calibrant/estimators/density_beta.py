@@ -56,7 +56,7 @@ class DensityBetaFit(DensityFit):
 
     @property
     def _widths(self) -> Array:
-        low, high = self.evidence.support
+        low, high = self.data.support
         z, _ = _grid(self.score.size - 2)
         return (high - low) * spread(*shapes(z, self._bandwidth[..., None], self.estimator.kind))
 
@@ -65,14 +65,14 @@ class DensityBetaFit(DensityFit):
         """Effective number of rows that speak at each score: (sum of weights)^2 / sum of squares."""
         first, second = (
             self.estimator.smooth(some, self.score.size - 2, self._bandwidth, power)[0][..., 0]
-            for some, power in ((self.evidence, 1), (self.evidence.squared(), 2))
+            for some, power in ((self.data, 1), (self.data.squared(), 2))
         )
         return np.divide(first**2, second, out=np.zeros(first.shape), where=self._seen & (second > 0))
 
     @cached_property
     def _seen(self) -> Array:
         """Where the curve is defined: rows enough under the kernel."""
-        return self.evidence.n[..., None] * self._widths * self.density >= LEAST
+        return self.data.n[..., None] * self._widths * self.density >= LEAST
 
 
 @dataclass(frozen=True)
@@ -152,30 +152,30 @@ class DensityBeta(Estimator):
         """Which of Chen's kernels."""
         return BETA_KERNELS[self.kernel]
 
-    def asked(self, evidence: ScoreData) -> Array:
+    def asked(self, data: ScoreData) -> Array:
         """Return the bandwidth of each problem, as given or by the rule."""
         if not isinstance(self.bandwidth, str):
-            return np.full(evidence.batch, float(self.bandwidth))
-        return matched(evidence, np.asarray(RULES[self.bandwidth](evidence), dtype=float))
+            return np.full(data.batch, float(self.bandwidth))
+        return matched(data, np.asarray(RULES[self.bandwidth](data), dtype=float))
 
-    def fit(self, evidence: ScoreData) -> DensityFit | SeveralFits:
+    def fit(self, data: ScoreData) -> DensityFit | SeveralFits:
         """Choose the bandwidth of each problem and smooth on a grid that suits it."""
-        asked = self.asked(evidence)
+        asked = self.asked(data)
         size = _sizes(self.places / np.sqrt(np.clip(asked, NARROWEST, FLAT)))
-        return fit_by_grid(self, evidence, asked, size)
+        return fit_by_grid(self, data, asked, size)
 
-    def fit_alike(self, evidence: ScoreData) -> DensityFit:
+    def fit_alike(self, data: ScoreData) -> DensityFit:
         """Fit problems that share one bandwidth, and so one grid."""
-        fit = self.fit(evidence)
+        fit = self.fit(data)
         assert isinstance(fit, DensityFit)
         return fit
 
-    def fit_on_grid(self, evidence: ScoreData, asked: Array, size: int) -> DensityBetaFit:
+    def fit_on_grid(self, data: ScoreData, asked: Array, size: int) -> DensityBetaFit:
         """Fit problems that share a grid."""
         width = np.clip(asked, NARROWEST, WIDEST)
-        found, walls, total = self.smooth(evidence, size, width)
+        found, walls, total = self.smooth(data, size, width)
         z, share = _grid(size)
-        low, high = evidence.support
+        low, high = data.support
         score, share = low + (high - low) * z, (high - low) * share
         mass, positive = np.moveaxis(found, -1, 0)
         inner = total[..., 0] - walls[..., 0].sum(axis=-1)
@@ -183,7 +183,7 @@ class DensityBeta(Estimator):
         # One constant for both: what is left of the rows, over the integral of all kernels.
         factor = np.divide(inner, whole, out=np.ones(inner.shape), where=whole > 0)[..., None]
         factor = factor / total[..., :1]
-        residual = evidence.bins(np.array([])).gap[..., 0]
+        residual = data.bins(np.array([])).gap[..., 0]
         return DensityBetaFit(
             estimator=self,
             score=score,
@@ -194,11 +194,11 @@ class DensityBeta(Estimator):
             residual=residual,
             bandwidth=np.where(asked > 0, width, 0.0),
             floored=asked < NARROWEST,
-            evidence=evidence,
+            data=data,
         )
 
     def smooth(
-        self, evidence: ScoreData, size: int, bandwidth: Array, power: int = 1
+        self, data: ScoreData, size: int, bandwidth: Array, power: int = 1
     ) -> tuple[Array, Array, Array]:
         """Sum mass and positive mass under the kernels, or their squares, at the points of a grid.
 
@@ -210,7 +210,7 @@ class DensityBeta(Estimator):
         """
         (at, share), width = _grid(size), bandwidth.ravel()
         parts, first = [], 0
-        for some in nodes(evidence, bits_for(width).tolist()):
+        for some in nodes(data, bits_for(width).tolist()):
             own = width[first : (first := first + len(some.below))]
             rows = some
             if self.mass == "each":
@@ -235,7 +235,7 @@ def density_by(kernel: str, bandwidth: str | float | None) -> Density | DensityB
     return Density("silverman" if bandwidth is None else bandwidth, kernel)  # type: ignore[arg-type]
 
 
-def matched(evidence: ScoreData, width: Array) -> Array:
+def matched(data: ScoreData, width: Array) -> Array:
     """Return the b whose kernels have a share of squared bandwidths for variance, on average over the rows.
 
     >>> from calibrant.score_data import Sample
@@ -243,11 +243,11 @@ def matched(evidence: ScoreData, width: Array) -> Array:
     >>> matched(scores, np.array(0.1)).round(6)  # .1^2 / 2 over 1/4
     np.float64(0.02)
     """
-    low, high = evidence.support
-    mean, n = evidence.bins(np.array([])).score[..., 0], evidence.n
-    variance = evidence.variance() * np.maximum(n - 1, 0.0) / n
-    room = np.maximum((mean - low) * (high - mean) - variance, 1e-12)
-    return np.asarray(np.minimum(SHARE * width**2 / room, WIDEST))
+    low, high = data.support
+    mean, n = data.bins(np.array([])).score[..., 0], data.n
+    variance = data.variance() * np.maximum(n - 1, 0.0) / n
+    spread_left = np.maximum((mean - low) * (high - mean) - variance, 1e-12)
+    return np.asarray(np.minimum(SHARE * width**2 / spread_left, WIDEST))
 
 
 def _sizes(asked: Array) -> Array:

@@ -30,13 +30,13 @@ class Function(Estimator):
     def __str__(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    def fit(self, evidence: ScoreData) -> ValueFit:
+    def fit(self, data: ScoreData) -> ValueFit:
         """Call the function on the rows of each problem."""
-        values = [self.function(*rows) for rows in evidence.rows()]
+        values = [self.function(*rows) for rows in data.rows()]
         for value in values:
             if np.ndim(value) or not is_number(np.asarray(value)[()]):
                 raise InputTypeError(f"the function {self}", "return a number", value)
-        return ValueFit(self, np.reshape(np.array(values, dtype=float), evidence.batch))
+        return ValueFit(self, np.reshape(np.array(values, dtype=float), data.batch))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Foreign(Estimator):
 
     >>> from calibrant.score_data import Sample
     >>> class Half:
-    ...     def fit(self, evidence):
+    ...     def fit(self, data):
     ...         return Half()
     ...     def error(self, norm):
     ...         return 0.5
@@ -86,6 +86,6 @@ class Foreign(Estimator):
         plain = type(self.value).__str__ is object.__str__ and type(self.value).__repr__ is object.__repr__
         return type(self.value).__name__ if plain else str(self.value)
 
-    def fit(self, evidence: ScoreData) -> ForeignFit:
-        """Let the value look at the evidence."""
-        return ForeignFit(self, self.value.fit(evidence), evidence.batch)
+    def fit(self, data: ScoreData) -> ForeignFit:
+        """Fit the wrapped estimator."""
+        return ForeignFit(self, self.value.fit(data), data.batch)

@@ -62,12 +62,12 @@ class Isotonic(Estimator):
     short = "iso"
     summary = "isotonic curve (CORP)"
 
-    def fit(self, evidence: ScoreData) -> CurveFit:
+    def fit(self, data: ScoreData) -> CurveFit:
         """Pool tied scores, then adjacent violators."""
-        tie_groups = evidence.tie_groups()
+        tie_groups = data.tie_groups()
         score = positions(tie_groups)
         frequency = score.copy()
-        for entry in np.ndindex(evidence.batch):
+        for entry in np.ndindex(data.batch):
             held = tie_groups.w[entry] > 0
             w, wy = tie_groups.w[entry][held], tie_groups.wy[entry][held]
             frequency[entry][held] = isotonic(wy / w, w)

@@ -183,6 +183,6 @@ def resolve(estimator: Any, *, shared: bool = False, vectors: bool = False) -> E
         return Foreign(estimator)
     if callable(estimator) and not isinstance(estimator, type):
         return Function(estimator)
-    rule = "be a name, a value with a method fit(evidence), or a function f(scores, outcomes, weights)"
+    rule = "be a name, a value with a method fit(data), or a function f(scores, outcomes, weights)"
     hint = f'write "uniform:{estimator}"' if isinstance(estimator, int) else ""
     raise InputTypeError("estimator", rule, estimator, hint=hint)

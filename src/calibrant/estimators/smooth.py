@@ -24,12 +24,12 @@ class Residuals:
     spectrum: Array
 
     @classmethod
-    def of(cls, evidence: ScoreData, step: float) -> Residuals:
+    def of(cls, data: ScoreData, step: float) -> Residuals:
         """Bin linearly onto midpoints and transform; the cosine transform reflects at both walls."""
         from scipy.fft import dct, next_fast_len
 
         points = next_fast_len(round(1 / step), real=True)
-        bins = spread(evidence, (np.arange(points) + 0.5) / points)
+        bins = spread(data, (np.arange(points) + 0.5) / points)
         residual = bins.residual / bins.w.sum(axis=-1, keepdims=True)
         return cls(dct(residual).reshape(-1, points))
 
@@ -87,14 +87,14 @@ class Smooth(Estimator):
     norms = ("l1",)
     measures_ece = False
 
-    def fit(self, evidence: ScoreData) -> ValueFit:
+    def fit(self, data: ScoreData) -> ValueFit:
         """Find the fixed point of every problem; only narrow ones need the fine grid."""
-        rows = np.arange(int(np.prod(evidence.batch, dtype=np.intp)))
-        coarse = Residuals.of(evidence, STEP)
+        rows = np.arange(int(np.prod(data.batch, dtype=np.intp)))
+        coarse = Residuals.of(data, STEP)
         high = np.ones(rows.size)
         value = coarse.fixed_point(rows, COARSE_FROM, high)
         narrow = np.flatnonzero(value < COARSE_FROM)
         if narrow.size:
-            fine = Residuals.of(evidence, float(steps(np.array(NARROWEST))))
+            fine = Residuals.of(data, float(steps(np.array(NARROWEST))))
             value[narrow] = fine.fixed_point(narrow, NARROWEST, np.full(narrow.size, COARSE_FROM))
-        return ValueFit(self, value.reshape(evidence.batch))
+        return ValueFit(self, value.reshape(data.batch))

@@ -29,13 +29,13 @@ NARROWEST = 3e-4
 TIED = 1e-9
 # Wider kernels are flat.
 WIDEST = 100.0
-# Several bandwidths share one grid, as long as the evidence lives.
+# Cache the grids of a data set, because several bandwidths share one.
 _KNOWN: WeakKeyDictionary[ScoreData, dict[int, Grid]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Evidence binned onto the midpoints of equal steps over its support."""
+    """Score data binned onto the midpoints of equal steps over its support."""
 
     score: Array
     step: float
@@ -44,24 +44,24 @@ class Grid:
     residual: Array
 
     @classmethod
-    def of(cls, evidence: ScoreData, step: float) -> Grid:
+    def of(cls, data: ScoreData, step: float) -> Grid:
         """Bin onto midpoints at most `step` apart; their number suits the transform."""
         from scipy.fft import next_fast_len
 
-        low, high = evidence.support
+        low, high = data.support
         points = next_fast_len(max(8, ceil((high - low) / step - 1e-9)), real=True)
-        known = _KNOWN.setdefault(evidence, {})
+        known = _KNOWN.setdefault(data, {})
         if points not in known:
-            known[points] = cls._bin(evidence, points)
+            known[points] = cls._bin(data, points)
         return known[points]
 
     @classmethod
-    def _bin(cls, evidence: ScoreData, points: int) -> Grid:
-        low, high = evidence.support
+    def _bin(cls, data: ScoreData, points: int) -> Grid:
+        low, high = data.support
         step = (high - low) / points
         score = low + (np.arange(points) + 0.5) * step
         # Data drawn anew have the scores of all in common.
-        m = evidence.moments(score, np.append(score[:1], score), squares=False).each(distinct)
+        m = data.moments(score, np.append(score[:1], score), squares=False).each(distinct)
         total = m.w.sum(axis=-1, keepdims=True)
         mass, positive = (shared(*part, step) / total for part in ((m.w, m.ws), (m.wy, m.wsy)))
         mass = np.broadcast_to(mass, positive.shape)
@@ -103,38 +103,38 @@ def steps(bandwidth: Array, step: float = STEP) -> Array:
     return step / 2.0 ** np.maximum(halvings, 0)
 
 
-def _range(evidence: ScoreData, low: float, high: float) -> Array:
+def _range(data: ScoreData, low: float, high: float) -> Array:
     """Return the distance of two quantiles of the scores, interpolated between expanded ranks."""
-    last = np.maximum(evidence.n[..., None] - 1, 0)
+    last = np.maximum(data.n[..., None] - 1, 0)
     place = np.array([low, high]) * last
     rank = np.floor(place)
-    ends = evidence.ranked(np.concatenate([rank, np.minimum(rank + 1, np.ceil(last))], axis=-1))
+    ends = data.ranked(np.concatenate([rank, np.minimum(rank + 1, np.ceil(last))], axis=-1))
     below, above = np.split(ends, 2, axis=-1)
     quantile = below + (place - rank) * (above - below)
     return np.asarray(quantile[..., 1] - quantile[..., 0])
 
 
-def silverman(evidence: ScoreData) -> Array:
+def silverman(data: ScoreData) -> Array:
     """Return the normal-reference bandwidth: min(sd, IQR/1.349) (3n/4)^(-1/5).
 
     Where the quartiles coincide the range from 1 % to 99 % takes their place; where that is zero,
     so is the bandwidth.
     """
-    spread = _range(evidence, 0.25, 0.75) / 1.3489795003921634
-    spread = np.where(spread > TIED, np.minimum(np.sqrt(evidence.variance()), spread), 0.0)
+    spread = _range(data, 0.25, 0.75) / 1.3489795003921634
+    spread = np.where(spread > TIED, np.minimum(np.sqrt(data.variance()), spread), 0.0)
     if not np.all(spread > 0):
-        wide = _range(evidence, 0.01, 0.99) / 4.6526957480816815
+        wide = _range(data, 0.01, 0.99) / 4.6526957480816815
         spread = np.where(spread > 0, spread, np.where(wide > TIED, wide, 0.0))
-    return spread * (0.75 * evidence.n) ** -0.2
+    return spread * (0.75 * data.n) ** -0.2
 
 
-def scott(evidence: ScoreData) -> Array:
+def scott(data: ScoreData) -> Array:
     """Return Scott's factor as commonly coded: sd n^(-1/5)."""
-    spread = np.sqrt(evidence.variance())
-    return np.where(spread > TIED, spread, 0.0) * evidence.n**-0.2
+    spread = np.sqrt(data.variance())
+    return np.where(spread > TIED, spread, 0.0) * data.n**-0.2
 
 
-def isj(evidence: ScoreData) -> Array:
+def isj(data: ScoreData) -> Array:
     """Return Botev's improved Sheather-Jones bandwidth, which assumes no normal reference.
 
     Solves t = xi gamma(t) on the cosine coefficients of the data (Botev, Grotowski and Kroese
@@ -142,16 +142,16 @@ def isj(evidence: ScoreData) -> Array:
     """
     from scipy.fft import dct
 
-    grid = Grid.of(evidence, STEP)
+    grid = Grid.of(data, STEP)
     points = grid.score.size
     length = points * grid.step
     blur = np.sinc(np.arange(points) / (2 * points)) ** 2
     coefficient = np.atleast_2d((dct(grid.mass) / 2 / blur)[..., 1:] ** 2)
     rows = coefficient.reshape(-1, points - 1)
-    n, fallback = evidence.n.ravel(), silverman(evidence).ravel()
+    n, fallback = data.n.ravel(), silverman(data).ravel()
     roots = [_isj_root(row, size) for row, size in zip(rows, n, strict=True)]
     width = [length * sqrt(t) if t else h for t, h in zip(roots, fallback, strict=True)]
-    return np.reshape(width, evidence.batch)
+    return np.reshape(width, data.batch)
 
 
 def _isj_root(square: Array, n: float) -> float | None:

@@ -176,25 +176,25 @@ class Sweep(Estimator):
     def __str__(self) -> str:
         return "sweep:debiased" if self.debiased else "sweep"
 
-    def fit(self, evidence: ScoreData) -> SweepFit | DebiasedSweepFit:
+    def fit(self, data: ScoreData) -> SweepFit | DebiasedSweepFit:
         """Sweep every problem by itself."""
-        tie_groups = evidence.tie_groups()
+        tie_groups = data.tie_groups()
         totals = tie_groups.bins
         # Counts are exact, importance weights are not.
-        slack = 0.0 if np.all(evidence.n == totals.w.sum(axis=-1)) else 1e-9
-        n_bins, found = np.empty(evidence.batch, dtype=np.intp), {}
-        for entry in np.ndindex(evidence.batch):
+        slack = 0.0 if np.all(data.n == totals.w.sum(axis=-1)) else 1e-9
+        n_bins, found = np.empty(data.batch, dtype=np.intp), {}
+        for entry in np.ndindex(data.batch):
             held = totals.w[entry] > 0
-            n = float(evidence.n[entry])
+            n = float(data.n[entry])
             parts = np.stack([part[entry][held] for part in (totals.w, totals.ws, totals.wy)])
             climbed = np.pad(np.cumsum(parts * (n / parts[0].sum()), axis=-1), [(0, 0), (1, 0)])
             ladder = Ladder(climbed[0], climbed[1], climbed[2], n, slack)
             n_bins[entry] = ladder.last()
             found[entry] = ladder.sums(int(n_bins[entry]))
         if self.debiased:
-            fits = [Debiased(int(n_bins[entry])).fit(evidence[entry]) for entry in found]
+            fits = [Debiased(int(n_bins[entry])).fit(data[entry]) for entry in found]
             return DebiasedSweepFit(self, n_bins, fits)
-        sums = np.zeros((3, *evidence.batch, max(part.shape[-1] for part in found.values())))
+        sums = np.zeros((3, *data.batch, max(part.shape[-1] for part in found.values())))
         for entry, part in found.items():
             sums[:, *entry, : part.shape[-1]] = part
         return SweepFit(self, n_bins, Bins(*sums))

@@ -80,13 +80,13 @@ class Variational(Estimator):
     def __str__(self) -> str:
         return "variational" if self.n_folds == 5 else f"variational:{self.n_folds}"
 
-    def fit(self, evidence: ScoreData) -> VariationalFit:
+    def fit(self, data: ScoreData) -> VariationalFit:
         """Fit a curve for each fold of each problem."""
-        tie_groups = evidence.tie_groups()
+        tie_groups = data.tie_groups()
         score = positions(tie_groups)
         residual = tie_groups.bins.residual
-        signed = np.empty(evidence.batch)
-        for entry in np.ndindex(evidence.batch):
+        signed = np.empty(data.batch)
+        for entry in np.ndindex(data.batch):
             held = tie_groups.w[entry] > 0
             parts = (part[entry][held] for part in (score, tie_groups.w, tie_groups.wy, residual))
             signed[entry] = self._bound(*parts)

@@ -3,7 +3,7 @@
 Binary ones give a score and the probability of the outcome; `Dirichlet` gives whole probability
 vectors. `shrunk` moves the outcomes towards calibration: the true error shrinks by the same factor.
 
-`EXACT` holds the regular ones, for which an efficiency bound holds; `LOCAL` gaps that live in one place,
+`EXACT` holds the regular ones, for which an efficiency bound holds; `LOCAL` local miscalibration,
 `FEW` few distinct scores, `SHIFTED` rare outcomes whose frequency the model has wrong.
 """
 
@@ -231,7 +231,7 @@ EXACT = _by_name(
     Family("wavy", (0.5, 0.5), _wavy, 0.0400685),
     *_SHAPES,
 )
-#: Gaps that live in one place: behind a step, at the top, in the middle, in a bump, among saturated scores,
+#: Local miscalibration: behind a step, at the top, in the middle, in a bump, among saturated scores,
 #: at both ends, at a score of exactly 1 that six tenths of the rows have; and a zigzag of twenty places.
 LOCAL = _by_name(
     Family("step", _uniform, lambda p: np.minimum(p + 0.15 * (p > 0.8), 1), 0.01875),

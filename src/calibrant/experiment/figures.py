@@ -108,8 +108,8 @@ def _panel(ax: Any, summary: Summary, reading: str, notion: str) -> None:
             ax.plot(sizes[[0, -1]], [error, error], label=name, color="0.5", linewidth=2.2, zorder=1.5)
             ends.append((sizes[-1], error, name, "#7f7f7f"))
     low, high = sizes.min(), sizes.max()
-    room = (high / low) ** 0.015 if high > low else 1.1
-    ax.set_xlim(low / room, high * room)
+    margin = (high / low) ** 0.015 if high > low else 1.1
+    ax.set_xlim(low / margin, high * margin)
     ax.xaxis.set_major_locator(FixedLocator(_spaced(sizes)))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
@@ -151,11 +151,11 @@ def _short(name: str) -> str:
 
 
 def _spaced(sizes: Array) -> list[float]:
-    """Return as many of the sizes as have room for their numbers, the last one always."""
+    """Return as many of the sizes as fit on the axis with their labels, the last one always."""
     kept: list[float] = []
     for n in sorted(set(sizes.tolist()), reverse=True):
-        room = 0.017 * len(f"{n:g}") * np.log(sizes.max() / sizes.min())
-        if not kept or np.log(kept[-1] / n) > room:
+        width = 0.017 * len(f"{n:g}") * np.log(sizes.max() / sizes.min())
+        if not kept or np.log(kept[-1] / n) > width:
             kept.append(n)
     return kept[::-1]
 

@@ -140,7 +140,7 @@ class Board:
     constants : dict
         By notion the value of the best constant.
     exact, local : Exact or None
-        The second part, where it was asked for: regular families, and gaps that live in one place. See
+        The second part, where it was asked for: regular families, and local miscalibration. See
         `exact_families`.
     """
 

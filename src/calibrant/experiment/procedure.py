@@ -40,8 +40,8 @@ KEPT = 10
 STEP = 1 / 1024
 # So do fewer points for beta kernels.
 PLACES = 8.0
-# Rows evaluated together: enough to spread the overhead, few enough for the cache. However few there are, the
-# grid of a density takes as much room as so many.
+# Rows evaluated together: enough to spread the overhead, few enough for the cache. The memory of
+# the grid of a density estimate corresponds to at least GRID rows.
 TOGETHER, GRID = 1 << 17, 512
 
 
@@ -158,7 +158,7 @@ def estimator(name: str, notion: str | None = None) -> Estimator:
     if "." in name.partition(":")[0]:
         value = instance_of(name)
         if not (hasattr(value, "fit") or callable(value)):
-            raise ValueError(f"{name!r} has no method fit(evidence) and is no function, got {value!r}")
+            raise ValueError(f"{name!r} has no method fit(data) and is no function, got {value!r}")
         return resolve(value)
     shared = notion is not None and notions.named(notion).classwise
     known = resolve(name, shared=shared)

@@ -1,4 +1,7 @@
-"""Calibration maps: from scores to probabilities."""
+"""Calibration maps: from scores to probabilities.
+
+The methods are described in docs/methods/calibrators.md.
+"""
 
 from calibrant.maps.calibrator import Calibrator, NotFittedError, calibrator_names
 

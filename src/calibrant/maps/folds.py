@@ -1,4 +1,4 @@
-"""Maps judged on rows that they have not seen: each part of the rows is mapped by what the others taught."""
+"""Cross-fitted calibration maps: the rows of each fold are mapped by a map fitted to the other folds."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from calibrant.maps.calibrator import Calibrator
 from calibrant.maps.methods import METHODS
 from calibrant.score_data import Array
 
-# Counted rows that are divided among folds one by one; of more each count is divided evenly.
+# Largest number of rows that are assigned to folds one by one; for more, each count is divided evenly.
 MOST_REPEATED = 1 << 22
 
 
 def methods_for(data: Predictions) -> list[str]:
-    """Return the names of the maps that can be fitted: those of many classes need more than two."""
+    """Return the names of the applicable methods; multiclass methods need more than two classes."""
     two = data.score.ndim == 1 or len(data.labels) == 2
     return [name for name, method in METHODS.items() if not two or method.one is not None]
 
 
 def folds_of(data: Predictions, cv: int, rng: np.random.Generator) -> Array:
-    """Return the number of the fold of each row: classes are spread evenly, and clusters stay together.
+    """Return the fold of each row: stratified by class, or by whole clusters.
 
     Parameters
     ----------
     data : Predictions
     cv : int
-        How many folds; fewer where there are fewer rows or clusters.
+        Number of folds; fewer if there are fewer rows or clusters.
     rng : Generator
     """
     unit = np.arange(len(data.code)) if data.cluster is None else data.cluster
@@ -48,9 +48,9 @@ def folds_of(data: Predictions, cv: int, rng: np.random.Generator) -> Array:
 
 
 def in_folds(data: Predictions, cv: int, rng: np.random.Generator) -> tuple[Predictions, Array]:
-    """Return the rows and the fold of each; a row that counts several times is divided among the folds.
+    """Return the rows and the fold of each row; a row with a count is divided among the folds.
 
-    The folds are those of repeated rows. Of more than `MOST_REPEATED` each count is divided evenly.
+    The folds are the same as for repeated rows. Above `MOST_REPEATED` rows each count is divided evenly.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def in_folds(data: Predictions, cv: int, rng: np.random.Generator) -> tuple[Pred
 
 
 def cross_fitted(data: Predictions, method: str, fold: Array) -> Predictions:
-    """Return the rows with scores that were mapped by what the rows of other folds taught.
+    """Return the rows with cross-fitted scores.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def cross_fitted(data: Predictions, method: str, fold: Array) -> Predictions:
 
 
 def joined(data: Predictions, fold: Array, parts: Iterable[Array]) -> Predictions:
-    """Return the rows with the scores of each fold in their places."""
+    """Return the rows with their scores replaced by those of each fold."""
     score = np.empty(data.score.shape)
     for k, part in enumerate(parts):
         score[fold == k] = part
@@ -97,6 +97,6 @@ def joined(data: Predictions, fold: Array, parts: Iterable[Array]) -> Prediction
 
 
 def mapped(data: Predictions, method: str, fold: Array, k: int) -> Array:
-    """Return the scores of one fold, mapped by what the rows of other folds taught."""
-    own = fold == k
-    return Calibrator(method).fit_predictions(some_rows(data, ~own)).predict_proba(data.score[own])
+    """Return the scores of fold `k`, calibrated by a map fitted to the other folds."""
+    test = fold == k
+    return Calibrator(method).fit_predictions(some_rows(data, ~test)).predict_proba(data.score[test])

@@ -1,7 +1,7 @@
-"""What a fitted map of one score is: a formula in log-odds, bounded scores, a table, or a pair of tables.
+"""Functional forms of a fitted map of a single score: formula, bounded identity, table, or pair of tables.
 
-All of them need numpy alone to predict, are saved as a few numbers, and can be written as an expression of
-SQL or as a plain Python function.
+Prediction needs only numpy. All forms are saved as a few numbers, and can be exported as a SQL expression or
+as a plain Python function.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from calibrant.posterior.log_odds.cells import NEAREST, expit, log_odds
 from calibrant.posterior.log_odds.components import features
 from calibrant.score_data import Array
 
-# Log-odds beyond this are as good as certain.
+# Log-odds are clipped to this range.
 CERTAIN = 700.0
 
 
-#: The distance from 0 and 1 that scores are kept at in log-odds.
+#: Smallest distance of a score from 0 and 1 when it is converted to log-odds.
 Nearest: TypeAlias = Annotated[float, Bounds(NEAREST, 0.5)]
 
 
 @dataclass(frozen=True)
 class Formula:
-    """Log-odds that are a sum: shift + slope x + curvature ln 4p(1 - p) + square x^2, x the log-odds of p.
+    """Log-odds shift + slope x + curvature ln 4p(1 - p) + square x^2, with x the log-odds of p.
 
     >>> halved = Formula(slope=0.5)
     >>> halved.probability(np.array([0.1, 0.5, 0.9])).round(3)
@@ -43,11 +43,11 @@ class Formula:
 
     @property
     def is_identity(self) -> bool:
-        """Whether scores stay as they are."""
+        """Whether the map is the identity."""
         return (self.shift, self.slope, self.curvature, self.square) == (0.0, 1.0, 0.0, 0.0)
 
     def probability(self, score: Array) -> Array:
-        """Return the probability that each score stands for."""
+        """Return the calibrated probability of each score."""
         if self.is_identity:
             return np.array(score, dtype=np.float64)
         x = log_odds(score, self.least)
@@ -59,13 +59,13 @@ class Formula:
         return expit(odds)
 
     def sql(self, column: str) -> str:
-        """Return an expression of SQL."""
+        """Return a SQL expression."""
         if self.is_identity:
             return column
         x = _sql_odds(column, self.least)
         terms = [_sql_number(self.shift), f"{_sql_number(self.slope)} * {x}"]
         if self.curvature:
-            p = _sql_inside(column, self.least)
+            p = _sql_clipped(column, self.least)
             terms.append(f"{_sql_number(self.curvature)} * LN(4E0 * {p} * (1E0 - {p}))")
         if self.square:
             terms.append(f"{_sql_number(self.square)} * {x} * {x}")
@@ -86,7 +86,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Bounded:
-    """The scores as they are, between bounds.
+    """The identity, clipped to bounds.
 
     >>> Bounded(0.01, 0.98).probability(np.array([0.0, 0.3, 1.0]))
     array([0.01, 0.3 , 0.98])
@@ -97,16 +97,16 @@ class Bounded:
     high: Share
 
     def check_fields(self) -> None:
-        """Refuse bounds in the wrong order."""
+        """Raise an error for bounds in the wrong order."""
         if self.low > self.high:
             raise InputError("low", "not be above high", got=f"{self.low} above {self.high}")
 
     def probability(self, score: Array) -> Array:
-        """Return the probability that each score stands for."""
+        """Return the calibrated probability of each score."""
         return np.clip(np.asarray(score, dtype=np.float64), self.low, self.high)
 
     def sql(self, column: str) -> str:
-        """Return an expression of SQL."""
+        """Return a SQL expression."""
         return f"LEAST(GREATEST({column}, {_sql_number(self.low)}), {_sql_number(self.high)})"
 
     def python(self) -> list[str]:
@@ -116,17 +116,17 @@ class Bounded:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Values at increasing places, and lines or steps between them.
+    """Piecewise linear or piecewise constant function.
 
     Attributes
     ----------
     at, value : array
-        In log-odds or as scores and probabilities.
+        Points and values, in log-odds or as scores and probabilities.
     scale : "odds" or "score"
     between : "line", "from" or "upto"
-        What holds between two places: a line; the value of the left one; the value of the right one.
+        Value between two points: linear interpolation, the value of the left point, or of the right point.
     least : float
-        The distance from 0 and 1 that scores are kept at in log-odds.
+        Smallest distance of a score from 0 and 1 when it is converted to log-odds.
 
     Examples
     --------
@@ -142,28 +142,28 @@ class Table:
     least: Nearest = NEAREST
 
     def check_fields(self) -> None:
-        """Refuse values that are no probabilities or log-odds, or not as many as places."""
+        """Raise an error for values out of range, or of another length than the points."""
         if self.value.size != self.at.size:
             raise InputError("value", f"have {self.at.size} entries, as at", got=str(self.value.size))
         (Bounds(-CERTAIN, CERTAIN) if self.scale == "odds" else Bounds(0, 1)).check("value", self.value)
 
     def probability(self, score: Array) -> Array:
-        """Return the probability that each score stands for."""
-        place = log_odds(score, self.least) if self.scale == "odds" else score
+        """Return the calibrated probability of each score."""
+        x = log_odds(score, self.least) if self.scale == "odds" else score
         if self.between == "line":
-            # Between places that are almost equal the line overflows, and it may miss its ends by a bit.
-            known = np.clip(np.interp(place, self.at, self.value), self.value.min(), self.value.max())
+            # Interpolation between almost equal points may overflow or exceed the values by rounding.
+            value = np.clip(np.interp(x, self.at, self.value), self.value.min(), self.value.max())
         else:
             right = self.between == "from"
-            entry = np.searchsorted(self.at, place, side="right" if right else "left") - right
-            known = self.value[np.clip(entry, 0, self.value.size - 1)]
-        return expit(known) if self.scale == "odds" else known
+            entry = np.searchsorted(self.at, x, side="right" if right else "left") - right
+            value = self.value[np.clip(entry, 0, self.value.size - 1)]
+        return expit(value) if self.scale == "odds" else value
 
     def sql(self, column: str) -> str:
-        """Return an expression of SQL: comparisons that halve what is left, and then a line or a value."""
+        """Return a SQL expression: a binary search by comparisons, and then a line or a value."""
         odds, edges, values = self.scale == "odds", self.at, _sql_numbers(self.value)
         if odds:
-            # A score below the least counts as that: no edge lies below it; and none above the largest.
+            # Scores are clipped to [least, 1 - least], so edges outside this range are moved out of reach.
             edges = expit(self.at)
             edges = np.where(edges <= self.least, -1.0, np.where(edges > 1 - self.least, 2.0, edges))
         if self.between == "upto":
@@ -171,12 +171,12 @@ class Table:
         elif self.between == "from" or self.at.size == 1:
             inside = _sql_step(column, edges[1:], values, "<")
         else:
-            # Lines a + b x; beyond the ends b is 0.
+            # Lines a + b x; b is 0 outside the range of the points.
             width, left = np.diff(self.at), [0, *range(self.at.size)]
             rise = np.divide(np.diff(self.value), width, out=np.zeros(width.size), where=width > 0)
             b = np.concatenate([[0.0], rise, [0.0]])
             starts, slopes = _sql_numbers(self.value[left] - b * self.at[left]), _sql_numbers(b)
-            if odds:  # two searches, so that the log-odds stand there once
+            if odds:  # two searches, so that the log-odds are computed once
                 start, slope = (_sql_step(column, edges, each, "<") for each in (starts, slopes))
                 inside = f"{start} + {slope} * {_sql_odds(column, self.least)}"
             else:
@@ -207,7 +207,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two tables, of which one holds if the outcome is 0 and the other if it is 1 (Venn and Abers).
+    """Two tables, for an outcome of 0 and for an outcome of 1 (Venn-Abers).
 
     >>> low = Table(np.array([0.0]), np.array([0.2]), "score", "from")
     >>> high = Table(np.array([0.0]), np.array([0.4]), "score", "upto")
@@ -220,7 +220,7 @@ class Pair:
     high: Table
 
     def check_fields(self) -> None:
-        """Refuse tables that are no increasing steps, or of which the low one is above the high one."""
+        """Raise an error if tables are not increasing steps, or if the low one exceeds the high one."""
         for name, table, between in (("low", self.low, "from"), ("high", self.high, "upto")):
             if (table.scale, table.between) != ("score", between):
                 rule = f"have scale 'score' and between {between!r}"
@@ -233,16 +233,16 @@ class Pair:
             raise InputError("low", "not be above high", got=f"{low[k]} above {high[k]} at {places[k]}")
 
     def pair(self, score: Array) -> tuple[Array, Array]:
-        """Return the probability of a 1 if the outcome were 0, and if it were 1."""
+        """Return the Venn-Abers probabilities for an outcome of 0 and of 1."""
         return self.low.probability(score), self.high.probability(score)
 
     def probability(self, score: Array) -> Array:
-        """Return the probability that loses least against either of the two."""
+        """Return the probability with the smallest maximum log loss regret against both probabilities."""
         low, high = self.pair(score)
         return np.asarray(high / (1 - low + high))
 
     def sql(self, column: str) -> str:
-        """Return an expression of SQL."""
+        """Return a SQL expression."""
         low, high = self.low.sql(column), self.high.sql(column)
         return f"({high} / (1E0 - {low} + {high}))"
 
@@ -255,12 +255,12 @@ class Pair:
         return [*lines, "return high / (1.0 - low + high)"]
 
 
-#: What a fitted map of one score can be.
+#: Functional form of a fitted map of a single score.
 Form: TypeAlias = Formula | Bounded | Table | Pair
 
 
 def _sql_number(value: float) -> str:
-    """Return a number as SQL writes one in double precision: without an exponent it would be a decimal.
+    """Return a double precision SQL literal; without an exponent it would be a decimal.
 
     >>> _sql_number(0.5), _sql_number(1e-15)
     ('0.5E0', '1e-15')
@@ -269,7 +269,7 @@ def _sql_number(value: float) -> str:
     return text if "e" in text else f"{text}E0"
 
 
-def _sql_inside(column: str, least: float) -> str:
+def _sql_clipped(column: str, least: float) -> str:
     return f"LEAST(GREATEST({column}, {_sql_number(least)}), {_sql_number(1 - least)})"
 
 
@@ -278,7 +278,7 @@ def _sql_numbers(values: Array) -> list[str]:
 
 
 def _sql_step(column: str, edges: Array, values: list[str], sign: str) -> str:
-    """Return a search among values: that of the first edge that a column is below.
+    """Return a binary search for the value of the first edge that exceeds a column.
 
     >>> _sql_step("p", np.array([0.5]), ["0E0", "1E0"], "<")
     'CASE WHEN p < 0.5E0 THEN 0E0 ELSE 1E0 END'
@@ -292,7 +292,7 @@ def _sql_step(column: str, edges: Array, values: list[str], sign: str) -> str:
 
 
 def _sql_odds(column: str, least: float) -> str:
-    p = _sql_inside(column, least)
+    p = _sql_clipped(column, least)
     return f"(LN({p}) - LN(1E0 - {p}))"
 
 

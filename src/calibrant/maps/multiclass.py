@@ -1,8 +1,9 @@
-"""The map of many classes: a temperature, and on top of it what the blocks of the softmax posterior add.
+"""Calibration map of three or more classes: temperature scaling, refined by the softmax posterior.
 
-The likeliest temperature comes first: one number that few rows can tell mends most of what goes wrong. The
-posterior of the blocks (`calibrant.posterior.softmax`) then sees the tempered scores. The scores as they are,
-the tempered ones and the draws of the posterior are averaged by their evidence.
+The temperature is fitted first: a single parameter, which few rows determine, removes most miscalibration.
+The softmax posterior (`calibrant.posterior.softmax`) is then fitted to the temperature-scaled scores. The
+scores as they are, the temperature-scaled scores and the posterior draws are averaged by their marginal
+likelihoods. The method is described in docs/methods/calibrators.md.
 """
 
 from __future__ import annotations
@@ -23,31 +24,34 @@ from calibrant.posterior.softmax.fit import CALIBRATED, SoftmaxPosterior, penali
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 
-# Prior weight of leaving the scores as they are.
-UNTOUCHED = 0.25
-# The spread of the temperature's logarithm: where it is looked for, and where it is weighed against none.
-TEMPERATURES, LIKELY = 2.0, 1.0
-# What rows tell of it at least, where it is weighed: one number does not stand for all that few rows allow.
-TOLD = 100.0
-# Scores that are this likely right as they are stay so: a change that is rather not needed often harms.
-ALONE = 2 / 3
-# What a score of 0 is taken for lies between these: smaller scores tell of a temperature too.
-WITHIN = (1e-30, 1.0)
-# Digits of the sum of a row's squares beyond this order the rows.
-MIXED = float(1 << 20)
-# So many scores are summed in double precision: what rounding makes of a few rows would show in their map.
-EXACT = 1 << 16
-# Draws of sizes and of coefficients given each, and numbers held at once.
-OF_SIZES, OF_EACH, CHUNK = 16, 2, 1 << 22
-# Most steps of Newton's method for the temperature.
+# Prior probability of the identity map.
+IDENTITY_PRIOR = 0.25
+# Prior standard deviation of the log temperature: for estimation, and for the marginal likelihood.
+FIT_SD, PRIOR_SD = 2.0, 1.0
+# Lower bound of the Fisher information in the marginal likelihood: with few rows, a single temperature does
+# not represent all maps that are compatible with the data.
+MIN_INFORMATION = 100.0
+# Posterior probability of the identity above which scores are not changed: small corrections often do harm.
+KEEP_IDENTITY = 2 / 3
+# Range of the value that replaces a score of 0. Small scores also carry information about the temperature.
+ZERO_RANGE = (1e-30, 1.0)
+# Rows are put into random order by the digits of their sum of squares beyond this factor.
+HASH_SCALE = float(1 << 20)
+# Up to this many entries are processed in double precision, because rounding would be visible in small
+# samples.
+MAX_DOUBLE = 1 << 16
+# Posterior draws of the block sizes, draws of the coefficients for each of them, and entries processed at
+# once.
+SIZE_DRAWS, COEFFICIENT_DRAWS, CHUNK = 16, 2, 1 << 22
+# Maximum number of Newton steps for the temperature.
 NEWTON_STEPS = 20
-# Sizes of a shift and a stretch of each class, of what the temperature leaves, and of a matrix over classes.
-STRETCHED, ACROSS = {"temperature": 0.2, "bias": 0.6, "slope": 0.3}, 0.5
+# Prior standard deviations for vector scaling, and of the matrix entries for matrix scaling.
+VECTOR_SD, MATRIX_SD = {"temperature": 0.2, "bias": 0.6, "slope": 0.3}, 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Softmax:
-    """A fitted map of many classes.
+    """A fitted map of three or more classes.
 
     Attributes
     ----------
@@ -55,25 +59,25 @@ class Softmax:
     slope : float
         The inverse of the temperature.
     least : float
-        What a score of 0 is taken for.
+        The value that replaces a score of 0.
     blocks : Blocks or None
-        What coefficients multiply, set by tempered scores; None where the temperature is all.
+        Basis of the coefficients, built from temperature-scaled scores; None for temperature scaling only.
     draws : array (draws, coefficients)
-        Coefficients from the posterior; a single one, where it is not averaged.
+        Posterior draws of the coefficients; a single row for a point estimate.
     bent : float
-        Weight of the draws; the rest is that of the temperature alone.
+        Weight of the draws; the rest is the weight of temperature scaling.
     untouched : float
-        Weight of the scores as they are, against both.
+        Weight of the scores as they are.
     doubt : float
         Standard deviation of the logarithm of the slope.
     floor : float
-        The least probability of a class, before those of a row are divided by their sum.
+        Smallest probability of a class, before normalisation.
     """
 
     kind: ClassVar[str] = "softmax"
     n_classes: Annotated[int, Bounds(3)]
     slope: Annotated[float, Bounds(0, FAR_FROM_OVERFLOW.high, above=True)]
-    least: Annotated[float, Bounds(*WITHIN)]
+    least: Annotated[float, Bounds(*ZERO_RANGE)]
     blocks: Blocks | None = None
     draws: Annotated[Array, Shape((None, None), empty=True), FAR_FROM_OVERFLOW] = field(
         default_factory=lambda: np.empty((0, 0))
@@ -84,18 +88,18 @@ class Softmax:
     floor: Share = 0.0
 
     def ordered(self, columns: Array) -> Softmax:
-        """Return the same map with the classes in another order: that of these columns."""
+        """Return the same map with the classes in the order of these columns."""
         if self.blocks is None:
             return self
-        blocks, turned = self.blocks.ordered(columns)
-        return replace(self, blocks=blocks, draws=self.draws[:, turned])
+        blocks, order = self.blocks.ordered(columns)
+        return replace(self, blocks=blocks, draws=self.draws[:, order])
 
     def tempered(self, score: Array) -> Array:
-        """Return the scores at the temperature."""
+        """Return the temperature-scaled scores."""
         return softmax(self.slope * np.log(np.maximum(score, self.least)))
 
     def probability(self, score: Array) -> Array:
-        """Return the probabilities that rows of scores stand for."""
+        """Return the calibrated probabilities of score vectors."""
         if self.untouched == 1:
             return self._above_floor(np.array(score, dtype=np.float64))
         out = np.empty(score.shape)
@@ -107,16 +111,16 @@ class Softmax:
         return self._above_floor(self.untouched * score + (1 - self.untouched) * out)
 
     def _above_floor(self, probability: Array) -> Array:
-        """Raise probabilities to the floor, in place; rows without any below it stay as they are."""
+        """Raise probabilities to the floor and normalise, in place; other rows are not changed."""
         rows = np.flatnonzero((probability < self.floor).any(axis=1))
         raised = np.maximum(probability[rows], self.floor)
         probability[rows] = raised / raised.sum(axis=1, keepdims=True)
         return probability
 
     def interval(self, score: Array, deviate: float) -> tuple[Array, Array]:
-        """Return the ends of an interval of each class's probability, normal in its log-odds.
+        """Return an interval of the probability of each class, normal in its log-odds.
 
-        They need not hold the probability itself, which is an average that includes untouched scores.
+        It need not contain the probability itself, which is an average that includes the original scores.
         """
         low, high = np.empty(score.shape), np.empty(score.shape)
         for part in self.parts(len(score)):
@@ -127,31 +131,31 @@ class Softmax:
                 away = log_odds(drawn) - start
                 mean += self.bent / len(self.draws) * away
                 square += self.bent / len(self.draws) * away * away
-            sd = np.sqrt(np.maximum(square - mean * mean, 0.0) + self._of_slope(tempered) ** 2)
+            sd = np.sqrt(np.maximum(square - mean * mean, 0.0) + self._slope_sd(tempered) ** 2)
             low[part] = expit(start + mean - deviate * sd)
             high[part] = expit(start + mean + deviate * sd)
         return low, high
 
-    def _of_slope(self, tempered: Array) -> Array:
-        """Return what the doubt about the temperature does to the log-odds of the tempered scores."""
-        log = np.log(np.maximum(tempered, WITHIN[0]))
+    def _slope_sd(self, tempered: Array) -> Array:
+        """Return the standard deviation of the log-odds due to the uncertainty of the temperature."""
+        log = np.log(np.maximum(tempered, ZERO_RANGE[0]))
         away = log - (tempered * log).sum(axis=1, keepdims=True)
         return np.asarray(self.doubt * away / np.maximum(1 - tempered, 1e-15))
 
     def parts(self, n: int) -> Iterator[slice]:
-        """Cut rows into parts that are held at once."""
+        """Return slices of rows that are processed at once."""
         width = 1 if self.blocks is None else self.blocks.size
         step = max(1, CHUNK // max(width, self.n_classes))
         return (slice(first, first + step) for first in range(0, n, step))
 
     def _drawn(self, tempered: Array) -> Iterator[Array]:
-        """Make the probabilities of some rows by each draw."""
+        """Yield the probabilities of each posterior draw."""
         if self.blocks is not None and self.bent > 0:
             at = self.blocks.columns(tempered)
             yield from (softmax(self.blocks.logits(at, each)) for each in self.draws)
 
     def check_fields(self) -> None:
-        """Refuse draws that do not fit the blocks."""
+        """Raise an error for draws that do not fit the blocks."""
         width = 0 if self.blocks is None else self.blocks.size
         if self.draws.shape[1] != width:
             raise InputError("draws", f"have {width} columns", got=f"shape {self.draws.shape}")
@@ -163,84 +167,84 @@ class Softmax:
 
 def log_odds(p: Array) -> Array:
     """Return the log-odds of probabilities, which may be 0 or 1."""
-    return np.asarray(np.log(np.maximum(p, WITHIN[0])) - np.log(np.maximum(1 - p, WITHIN[0])))
+    return np.asarray(np.log(np.maximum(p, ZERO_RANGE[0])) - np.log(np.maximum(1 - p, ZERO_RANGE[0])))
 
 
 def fit_softmax(rows: Simplex) -> Softmax:
-    """Average the scores as they are, tempered ones, and those that the blocks bend further."""
+    """Fit the model average of identity, temperature scaling and the softmax posterior."""
     start = fit_temperature(rows)
-    posterior = SoftmaxPosterior.of(_tempered(rows, start), kind=_kind(rows))
-    draws = posterior.draws(np.random.default_rng(0), OF_SIZES, OF_EACH)
-    # What the rows tell of the temperature's logarithm, and its evidence by Laplace's approximation.
-    told = float(posterior.information[0, 0]) * posterior.blocks.width**2
-    log, spread = np.log(start.slope), LIKELY**2
+    posterior = SoftmaxPosterior.of(_tempered(rows, start), kind=_dtype(rows))
+    draws = posterior.draws(np.random.default_rng(0), SIZE_DRAWS, COEFFICIENT_DRAWS)
+    # Fisher information of the log temperature, and its marginal likelihood by the Laplace approximation.
+    information = float(posterior.information[0, 0]) * posterior.blocks.width**2
+    log, spread = np.log(start.slope), PRIOR_SD**2
     changed = _likelihood(rows, start.least, start.slope) - 0.5 * log**2 / spread
-    changed -= 0.5 * np.log1p(spread * max(told, TOLD))
+    changed -= 0.5 * np.log1p(spread * max(information, MIN_INFORMATION))
     changed += np.logaddexp(np.log(CALIBRATED), np.log1p(-CALIBRATED) + posterior.log_odds)
-    odds = np.log1p(-UNTOUCHED) - np.log(UNTOUCHED) + changed - _likelihood(rows, start.least, 1.0)
+    odds = np.log1p(-IDENTITY_PRIOR) - np.log(IDENTITY_PRIOR) + changed - _likelihood(rows, start.least, 1.0)
     untouched = float(expit(-odds))
-    # A score of 0 was taken for a small one above: left as it is, it would call impossible what has happened.
+    # Scores of 0 were replaced above. The identity keeps them, which would exclude observed labels.
     possible = bool((rows.score[np.arange(len(rows.code)), rows.code] > 0).all())
-    alone = possible and untouched > ALONE
+    keep_identity = possible and untouched > KEEP_IDENTITY
     return replace(
         start,
         blocks=posterior.blocks,
         draws=draws,
         bent=posterior.chance,
-        untouched=1.0 if alone else untouched,
-        doubt=float((told + 1 / spread) ** -0.5),
-        floor=_floor(rows) if alone else NEAREST,
+        untouched=1.0 if keep_identity else untouched,
+        doubt=float((information + 1 / spread) ** -0.5),
+        floor=_floor(rows) if keep_identity else NEAREST,
     )
 
 
 def _floor(rows: Simplex) -> float:
-    """Return the least probability of a class where the scores stay as they are and exclude no label."""
+    """Return the smallest probability of a class if the scores are not changed and exclude no label."""
     excluding = float(rows.weight[(rows.score <= 0).any(axis=1)].sum())
     other = float(np.min(rows.score, where=rows.score > 0, initial=1.0))
     return certainty_bound(excluding, other) / (rows.n_classes - 1)
 
 
 def _tempered(rows: Simplex, start: Softmax) -> Simplex:
-    """Return rows at a temperature, in a random order that rounding and that of classes do not change."""
-    mixed = np.einsum("ij,ij->i", rows.score, rows.score) * MIXED % 1.0
-    rows = rows[np.argsort(mixed, kind="stable")]
+    """Return temperature-scaled rows in a random order that is invariant under rounding and class order."""
+    hashed = np.einsum("ij,ij->i", rows.score, rows.score) * HASH_SCALE % 1.0
+    rows = rows[np.argsort(hashed, kind="stable")]
     return replace(rows, score=start.tempered(rows.score))
 
 
-def _kind(rows: Simplex) -> DTypeLike:
-    return np.float64 if rows.score.size <= EXACT else np.float32
+def _dtype(rows: Simplex) -> DTypeLike:
+    return np.float64 if rows.score.size <= MAX_DOUBLE else np.float32
 
 
 def fit_vector(rows: Simplex) -> Softmax:
-    """Shift and stretch the log probability of each class."""
-    return _fit_sizes(rows, STRETCHED)
+    """Fit vector scaling: a shift and a slope of the log probability of each class."""
+    return _fit_sizes(rows, VECTOR_SD)
 
 
 def fit_matrix(rows: Simplex) -> Softmax:
-    """Multiply log probabilities with a matrix; with many classes its diagonal alone."""
+    """Fit matrix scaling; with many classes, vector scaling."""
     return _fit_sizes(
-        rows, STRETCHED | ({"matrix": ACROSS / rows.n_classes} if rows.n_classes <= FEW else {})
+        rows, VECTOR_SD | ({"matrix": MATRIX_SD / rows.n_classes} if rows.n_classes <= FEW else {})
     )
 
 
 def _fit_sizes(rows: Simplex, sizes: dict[str, float]) -> Softmax:
-    """Take the mode of some blocks of known sizes, as structured scaling does."""
+    """Return the posterior mode for blocks with given prior standard deviations."""
     start = fit_temperature(rows)
     tempered = _tempered(rows, start)
     blocks = Blocks.of(tempered)
     return replace(
-        start, blocks=blocks, draws=penalised(tempered, blocks, sizes, _kind(rows))[None], bent=1.0
+        start, blocks=blocks, draws=penalised(tempered, blocks, sizes, _dtype(rows))[None], bent=1.0
     )
 
 
 def fit_temperature(rows: Simplex) -> Softmax:
-    """Divide log probabilities by one number: the likeliest, its logarithm normal around 0."""
-    start = Softmax(rows.n_classes, 1.0, least_of(rows.score, WITHIN))
-    # The order of the rows is random: the first of them locate the optimum, and a step or two on all end it.
-    for some in (rows[: max(1, CHUNK // rows.n_classes)], rows):
+    """Fit temperature scaling by maximum a posteriori, with a normal prior of the log temperature."""
+    start = Softmax(rows.n_classes, 1.0, least_of(rows.score, ZERO_RANGE))
+    # Rows are in random order: a first part locates the optimum, and one or two steps on all rows refine it.
+    for subset in (rows[: max(1, CHUNK // rows.n_classes)], rows):
         for _ in range(NEWTON_STEPS):
-            each = slope_derivatives(start, some.score, some.code)
-            slope = float(newton_slope(start.slope, *(some.weight @ derivative for derivative in each)))
+            each = slope_derivatives(start, subset.score, subset.code)
+            slope = float(newton_slope(start.slope, *(subset.weight @ derivative for derivative in each)))
             start, step = replace(start, slope=slope), abs(slope / start.slope - 1)
             if step < 1e-8:
                 break
@@ -248,14 +252,14 @@ def fit_temperature(rows: Simplex) -> Softmax:
 
 
 def newton_slope(slope: float, gradient: Array, curvature: Array) -> Array:
-    """Return the slope after a Newton step of its logarithm, given sums of `slope_derivatives` over rows."""
-    first = slope * gradient - np.log(slope) / TEMPERATURES**2
-    step = first / (slope * slope * curvature + 1 / TEMPERATURES**2)
+    """Return the slope after a Newton step of its logarithm, given sums of `slope_derivatives`."""
+    first = slope * gradient - np.log(slope) / FIT_SD**2
+    step = first / (slope * slope * curvature + 1 / FIT_SD**2)
     return np.asarray(slope * np.exp(np.clip(step, -0.5, 0.5)))
 
 
 def slope_derivatives(start: Softmax, score: Array, code: Array) -> tuple[Array, Array]:
-    """Return for each row the derivative of its log likelihood by the slope, and minus the second one."""
+    """Return the derivative of the log-likelihood of each row by the slope, and minus the second one."""
     first, second = np.empty(len(score)), np.empty(len(score))
     for part in start.parts(len(score)):
         log = np.log(np.maximum(score[part].astype(np.float64, copy=False), start.least))
@@ -267,7 +271,7 @@ def slope_derivatives(start: Softmax, score: Array, code: Array) -> tuple[Array,
 
 
 def _likelihood(rows: Simplex, least: float, slope: float) -> float:
-    """Return the log likelihood of log probabilities that are multiplied by a number."""
+    """Return the log-likelihood of log probabilities multiplied by a slope."""
     total, step = 0.0, max(1, CHUNK // rows.n_classes)
     for first in range(0, len(rows.code), step):
         part = slice(first, first + step)

@@ -1,4 +1,4 @@
-"""What is saved of a calibrator: its fields, the range of each and the rules across them."""
+"""File format of a calibrator: its fields, their ranges and the rules across fields."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from calibrant.maps.multiclass import Softmax
 from calibrant.score_data import Array
 from calibrant.tasks import named
 
-# The levels of the bands that are saved.
+# Levels of the saved bands.
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """The ends of an interval for each probability, with lines between some scores.
+    """Interval of each probability, interpolated linearly between scores.
 
     Attributes
     ----------
@@ -51,12 +51,12 @@ class Band:
         return cls(level, line.score, line.low, line.high)
 
     def check_fields(self) -> None:
-        """Refuse ends that are not as many as scores, or in the wrong order."""
+        """Raise an error for ends of another length than the scores, or in the wrong order."""
         check_lengths(self, self.score.size, "low", "high")
         check_order(self, "low", "high")
 
     def ends(self, score: Array) -> tuple[Array, Array]:
-        """Return the ends at some scores."""
+        """Return the ends of the interval at the given scores."""
         low, high = (np.interp(score, self.score, end) for end in (self.low, self.high))
         return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
@@ -70,25 +70,25 @@ class SavedCalibrator(Serializable):
     method, notion : str
     from_logits : bool
     vector : bool
-        Whether it maps a vector of scores.
+        Whether the input is a score vector.
     classes : tuple
-        The class of each column; of a vector of scores the negative and the positive one.
+        The class of each column; for a score vector, the negative and the positive class.
     positive : int or None
         Column of the positive class.
     n : float
-        Effective number of rows it was fitted to.
+        Effective number of rows of the fit.
     columns : tuple of str or None
-        Names of the columns of scores that it was fitted to, where these have names.
+        Names of the score columns of the fit, if any.
     maps : tuple of Form
         One map, or one for each class.
     bands : tuple of tuple of Band
         The bands of each map.
     multiclass : Softmax or None
-        The map of all classes together, in place of `maps`.
+        The map of all classes together, instead of `maps`.
     """
 
-    #: What the file is, and the version of its format.
     has_schema: ClassVar[bool] = False
+    #: Type of the file, and version of the format.
     constants: ClassVar[Mapping[str, Any]] = MappingProxyType({"calibrant": "map", "format": 1})
     method: str
     notion: str
@@ -103,7 +103,7 @@ class SavedCalibrator(Serializable):
     multiclass: Softmax | None
 
     def check_fields(self) -> None:
-        """Refuse fields that contradict each other."""
+        """Raise an error for inconsistent fields."""
         check_choice("method", self.method, METHODS)
         self._check_classes()
         method, count = METHODS[self.method], len(self.classes)
@@ -114,7 +114,7 @@ class SavedCalibrator(Serializable):
             if self.multiclass.n_classes != count:
                 rule = f"be the number of classes, {count}"
                 raise InputError("multiclass.n_classes", rule, self.multiclass.n_classes)
-        # Of two columns, one map is of the positive class.
+        # With two columns, a single map is that of the positive class.
         sizes = {1} if self.vector else {1, 2} if count == 2 else {count}
         size, sizes = len(self.maps), {0} if self.multiclass is not None else sizes
         if size not in sizes:
@@ -129,7 +129,7 @@ class SavedCalibrator(Serializable):
                 raise InputError(f"bands[{k}]", f"have the levels {show(*LEVELS)}", got=show(*levels))
 
     def _check_classes(self) -> None:
-        """Refuse classes that are not distinct, or not as many as the notion needs."""
+        """Raise an error for duplicate classes, or for a number of classes that does not fit the notion."""
         notion, count = named(self.notion), len(self.classes)
         if count < 2 or len(set(self.classes)) < count:
             raise InputError("classes", "be at least two, each once", self.classes)

@@ -1,8 +1,8 @@
-"""Venn-Abers predictors: increasing frequencies with a new row of either outcome, for all scores at once.
+"""Venn-Abers predictors: isotonic regression with a new row of either outcome, for all scores at once.
 
-The algorithms are those of Vovk, Petej and Fedorova (2015): the greatest convex minorant of the cumulated
-outcomes is kept as a stack, which changes a little from score to score. Fitting takes a pass over the scores,
-a prediction a search among them.
+The algorithms are those of Vovk, Petej and Fedorova (2015): the greatest convex minorant of the cumulative
+outcomes is updated from score to score, as a stack. Fitting is a single pass over the scores, and a
+prediction is a binary search.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import numpy as np
 
 from calibrant.score_data import Array
 
-# Slopes that differ by less are one: sums of rows carry rounding.
+# Tolerance for equal slopes, because sums of rows have rounding errors.
 ROUNDING = 1e-9
 
 
 def venn_abers(mass: Array, positive: Array) -> tuple[Array, Array]:
-    """Return the frequency at each score that a new row of outcome 0 there would leave, and one of outcome 1.
+    """Return the isotonic frequency at each score with a new row of outcome 0 there, and of outcome 1.
 
     Parameters
     ----------
     mass, positive : array
-        Rows and positive outcomes at each score, in increasing order.
+        Mass and positive mass at each score, in increasing order of scores.
 
     Examples
     --------
@@ -30,15 +30,15 @@ def venn_abers(mass: Array, positive: Array) -> tuple[Array, Array]:
     (array([0. , 0.5]), array([0.5, 1. ]))
     """
     high = _with_a_positive(mass.tolist(), positive.tolist())
-    # Outcomes and the order of scores turned round: a new 0 becomes a new 1.
+    # Reverse outcomes and the order of the scores, so that a new 0 becomes a new 1.
     low = _with_a_positive(mass[::-1].tolist(), (mass - positive)[::-1].tolist())
     return 1 - np.array(low[::-1]), np.array(high)
 
 
 def _with_a_positive(mass: list[float], positive: list[float]) -> list[float]:
-    """Return the frequency at each score if one more row there were positive."""
+    """Return the isotonic frequency at each score with one more positive row there."""
     k = len(mass)
-    # The cumulated rows and positives, and before them one positive row. Entry i + 1 is the point P_i.
+    # Cumulative rows and positives, preceded by one positive row. Entry i + 1 is the point P_i.
     x, y = [-1.0, 0.0], [-1.0, 0.0]
     for m, p in zip(mass, positive, strict=True):
         x.append(x[-1] + m)
@@ -48,7 +48,7 @@ def _with_a_positive(mass: list[float], positive: list[float]) -> list[float]:
         one, both = x[b] - x[a], x[c] - x[a]
         return one * (y[c] - y[a]) - (y[b] - y[a]) * both > ROUNDING * one * both
 
-    # Corners of the convex minorant of all points, the first one on top.
+    # Corners of the convex minorant of all points, with the first corner on top of the stack.
     stack: list[int] = []
     for i in range(k + 1, -1, -1):
         while len(stack) > 1 and not turns_left(i, stack[-1], stack[-2]):
@@ -58,7 +58,7 @@ def _with_a_positive(mass: list[float], positive: list[float]) -> list[float]:
     for i in range(2, k + 2):
         top, after = stack[-1], stack[-2]
         frequency.append((y[after] - y[top]) / (x[after] - x[top]))
-        # The new row moves behind score i: the point between them is where that score alone leads.
+        # Move the new row behind score i: the point between them is reached by the rows of score i alone.
         x[i - 1], y[i - 1] = x[i - 2] + x[i] - x[i - 1], y[i - 2] + y[i] - y[i - 1]
         if not turns_left(top, i - 1, after):
             continue

@@ -1,4 +1,4 @@
-"""What every picture shares: colours, new figures, room for text, and names that are only text."""
+"""Shared parts of all plots: colours, new figures, space for text, and names as plain text."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 CURVE, BINS, GREY = "#12376b", "#c4661f", "0.45"
 CALIBRATED = "calibrated"  # the label of the reference line, by which a second call finds it
-LIMITS = (-0.03, 1.03)  # room around [0, 1], so that markers at 0 and 1 are whole
+LIMITS = (-0.03, 1.03)  # margin around [0, 1], so that markers at 0 and 1 are not cut
 DWARFED = 25.0  # a largest cell this many times the median one asks for a log axis
 COLUMN = 3.3  # inches; a new figure is no narrower, unless figures are set to be
 SPARSE = 1.9  # inches; a panel below has fewer ticks
-MOST = 200  # characters of a name that are looked at, which no axis has room for
+MOST = 200  # characters of a name that are measured; more than fit on any axis
 CORNERS = ("upper left", "lower right")  # those the diagonal leaves free
 KEY: dict[str, Any] = {"fontsize": "small", "title_fontsize": "small", "frameon": False, "alignment": "left"}
 KEY |= {"labelspacing": 0.3, "handlelength": 1.6, "columnspacing": 1.0}
@@ -62,11 +62,11 @@ def inches(ax: Any) -> float:
 
 
 def settle(ax: Any) -> None:
-    """Give the panel the place it will have beside those that share its room."""
+    """Set the position of the panel among those that share its space."""
     ax.apply_aspect(locator(ax, None) if (locator := ax.get_axes_locator()) else None)
 
 
-def room(ax: Any) -> float:
+def space(ax: Any) -> float:
     """Return the inches that the panel may take with all that is written beside it."""
     share = min(1.25 * ax.get_position(original=True).width, 1.0)
     return float(share * ax.figure.bbox.width / ax.figure.dpi)
@@ -102,14 +102,14 @@ def legend(ax: Any, facts: Sequence[str], corners: Sequence[str], grow: bool = F
 
 
 def above(ax: Any, entries: Sequence[Any], labels: Sequence[str], **style: Any) -> Any:
-    """Write a legend above the panel, in as few rows as there is room for."""
+    """Write a legend above the panel, in as few rows as fit."""
     for columns in sorted({len(labels), 2, 1}, reverse=True):
         key = ax.legend(entries, labels, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=columns, **style)
         width = key.get_window_extent().width / ax.figure.dpi
-        if width <= 0.9 * room(ax):
+        if width <= 0.9 * space(ax):
             break
     settle(ax)
-    if width > inches(ax):  # to the left there is the room that the axis labels take
+    if width > inches(ax):  # the space of the axis labels is free at the left
         key.set(loc="lower right", bbox_to_anchor=(1, 1))
     return key
 
@@ -208,7 +208,7 @@ def _escaped(text: str) -> str:
 
 
 def plain(name: object, longest: int = 20) -> str:
-    """Shorten a name to what an axis has room for, and keep its dollars from being read as mathematics."""
+    """Shorten a name to the space of an axis, and escape dollar signs, which would start mathematics."""
     text = _text(name)
     return _escaped(text if len(text) <= longest else text[: longest - 1] + "…")
 

@@ -112,10 +112,10 @@ def plot_regret(result: Regret, ax: Any = None) -> Any:
 
 
 def risk_coverage(result: RiskCoverage, ax: Axes | None = None) -> Axes:
-    """Draw the accuracy of the rows that are kept over their share, from the surest on.
+    """Plot the accuracy of the most confident predictions over the coverage.
 
-    Intervals of single coverages are dark, the band that holds at all coverages together is light, and the
-    dotted line is the accuracy of all rows: where confidence told nothing, keeping fewer would gain nothing.
+    Pointwise intervals are dark and the simultaneous band is light. The dotted line is the accuracy of all
+    rows, which is also the accuracy at every coverage if the confidence is uninformative.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def risk_coverage(result: RiskCoverage, ax: Axes | None = None) -> Axes:
     ax.axhline(every, color=GREY, linewidth=1, linestyle=":", zorder=1, label="all rows")
     least = float(min(result.low[result.coverage >= 0.1].min(initial=1.0), every))
     ax.set(xlim=LIMITS, ylim=(max(-0.03, least - 0.25 * (1 - least) - 0.02), 1.03))
-    ax.set_xlabel("share of rows kept, the surest first")
+    ax.set_xlabel("coverage (most confident rows first)")
     ax.set_ylabel(f"{reading_of(result).frequency} of what is kept")
     unit_ticks(ax, ax.xaxis)
     facts = [f"AURC {result.aurc.value:.3g}", f"n = {result.n:,.0f}"]

@@ -1,6 +1,6 @@
 """Estimates with their intervals in rows: of models, of groups, of estimators.
 
-A light tick in each row is what a calibrated model typically reads at that size.
+A light tick in each row is the value expected if calibrated.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.assessment import Assessment
 from calibrant.inference.result import Estimate
 from calibrant.inputs.wording import percent, size_name
-from calibrant.plot.canvas import BINS, CURVE, GREY, KEY, above, fitted, plain, pyplot, room, width_of
+from calibrant.plot.canvas import BINS, CURVE, GREY, KEY, above, fitted, plain, pyplot, space, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
     result : Comparison
         What to draw, in its order.
     ax : Axes, optional
-        Where to draw; one new figure otherwise. A constrained layout makes room for the names.
+        Where to draw; one new figure otherwise. A constrained layout makes space for the names.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def groups(
         groups.
     ax : Axes, optional
         Where to draw; one new figure otherwise, higher the more groups there are. In a given one the
-        type shrinks instead. A constrained layout makes room for the names.
+        type shrinks instead. A constrained layout makes space for the names.
     overall : Estimate, optional
         That of all rows together: a line, and a band for its interval. An estimate and an assessment have
         their own.
@@ -110,7 +110,7 @@ def estimators(estimates: Mapping[str, Estimate] | Assessment, ax: Axes | None =
     estimates : mapping from name to Estimate, or Assessment
         What to draw, in this order.
     ax : Axes, optional
-        Where to draw; one new figure otherwise. A constrained layout makes room for the names.
+        Where to draw; one new figure otherwise. A constrained layout makes space for the names.
 
     Returns
     -------
@@ -138,13 +138,13 @@ def _rows(
     """Draw one row for each estimate; return the Axes, the size of the type and the inches left beside names.
 
     `column` is a header and a text for each row, `first` says whether only the first is in full colour,
-    `reach` must lie on the axis too, and `share` is the part of the room that the panel will have.
+    `reach` must lie on the axis too, and `share` is the part of the space that the panel will have.
     """
     if not shown:
         raise ValueError("estimates must map at least one name to an Estimate, got none")
     count, ax = len(shown), _new(len(shown)) if ax is None else ax
     size = _size(ax, count)
-    labels = [fitted(name, NAMES * room(ax), size) for name in names]
+    labels = [fitted(name, NAMES * space(ax), size) for name in names]
     ax.set(yticks=range(count), ylim=(count - 0.5, -0.5))
     ax.set_yticklabels(labels, size=size)
     ax.hlines(range(count), 0, 1, color="0.93", linewidth=0.8, zorder=0, transform=ax.get_yaxis_transform())
@@ -157,7 +157,7 @@ def _rows(
         ax.get_yticklabels()[0].set_fontweight("bold")
     beside = max((width_of(text, size) for text in column), default=0.0)
     names_take = max(width_of(label, size) for label in labels)
-    wide = share * max(room(ax) - names_take - beside - 0.25, 0.5)
+    wide = share * max(space(ax) - names_take - beside - 0.25, 0.5)
     top = max(LEAST, *null, *(estimate.high for estimate in shown), 0.0 if reach is None else reach.high)
     _axis(ax, 0.0, 1.06 * top, wide, *_measured(shown), inner="right" if share < 1 else "")
     style = {"textcoords": "offset points", "ha": "right", "size": size, "annotation_clip": False}
@@ -182,7 +182,7 @@ def _beside(ax: Any) -> Any:
 
     current = ax.figure.gca()
     panel = make_axes_locatable(ax).append_axes("right", size=f"{100 * BESIDE:g}%", pad=0.12, sharey=ax)
-    if ax.get_subplotspec() is not None:  # so that layout engines leave room for its labels
+    if ax.get_subplotspec() is not None:  # so that layout engines leave space for its labels
         panel.set_subplotspec(ax.get_subplotspec())
     ax.figure.sca(current)
     panel.tick_params(labelleft=False)
@@ -202,7 +202,7 @@ def _size(ax: Any, count: int) -> float:
     from matplotlib.font_manager import FontProperties
 
     usual = FontProperties(size=rcParams["ytick.labelsize"]).get_size_in_points()
-    return float(min(usual if room(ax) >= WIDE else usual / 1.2, 0.8 * _points(ax, count)))
+    return float(min(usual if space(ax) >= WIDE else usual / 1.2, 0.8 * _points(ax, count)))
 
 
 def _intervals(ax: Any, rows: Sequence[int], shown: Sequence[Any], front: int | None = None) -> None:
@@ -222,14 +222,14 @@ def _intervals(ax: Any, rows: Sequence[int], shown: Sequence[Any], front: int | 
 
 
 def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: str = "") -> None:
-    """Lay out the x axis; the label is the first that there is room for, or the last."""
+    """Lay out the x axis; the label is the first that fits, or the last."""
     from matplotlib.ticker import MaxNLocator
 
     ax.set_xlim(low, high)
     ax.ticklabel_format(axis="x", style="plain", useOffset=False)
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "left", "right"]].set_visible(False)
-    if room(ax) < WIDE:
+    if space(ax) < WIDE:
         ax.tick_params(axis="x", labelsize="small")
         ax.xaxis.label.set_size("small")
     size = ax.xaxis.label.get_size()

@@ -1,4 +1,4 @@
-"""All classes at once: one small panel for each, or a heat map of what they take from each other."""
+"""Plots of all classes: a small panel for each, or a heat map of the probability transfer between them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from calibrant.plot.canvas import (
     handles,
     inches,
     new,
-    room,
+    space,
     words,
 )
 from calibrant.plot.reliability import draw, strip
@@ -137,7 +137,7 @@ def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
     shades = LinearSegmentedColormap.from_list("taken", ["#4f7fbf", "#ffffff", "#e08a45"])
     ax.imshow(where.taken, cmap=shades, vmin=-most, vmax=most)
     ticks = range(len(names))
-    wide = 0.25 * room(ax)
+    wide = 0.25 * space(ax)
     labels = [fitted(name, wide, "medium") for name in names]
     ax.set_xticks(ticks, labels, rotation=45, ha="left", rotation_mode="anchor")
     ax.set_yticks(ticks, labels)

@@ -65,7 +65,7 @@ def diagram(result: ReliabilityDiagram | Assessment, ax: Axes | None = None, *, 
     ax : Axes, optional
         Where to draw; one new figure otherwise.
     histogram : bool
-        Whether to put the distribution of the scores underneath, within the room that `ax` has.
+        Whether to put the distribution of the scores underneath, within the space of `ax`.
     legend : bool
         Whether to write error, sample size and legend into the emptier corner, or above if data lie in both.
     color, label : str, optional
@@ -238,7 +238,7 @@ def strip(ax: Any, result: Any, color: str, peers: Sequence[Any] = (), bare: boo
         current, size = ax.figure.gca(), "22%" if bare else "20%"
         panel = make_axes_locatable(ax).append_axes("bottom", size=size, pad=0.05, sharex=ax)
         setattr(ax, PANEL, panel)
-        if ax.get_subplotspec() is not None:  # so that layout engines leave room for its labels
+        if ax.get_subplotspec() is not None:  # so that layout engines leave space for its labels
             panel.set_subplotspec(ax.get_subplotspec())
         ax.tick_params(labelbottom=False)
         ax.figure.sca(current)

@@ -103,7 +103,7 @@ def _dwarfed(positive: Any, negative: Any) -> bool:
 
 
 def _ticks(ax: Any) -> int:
-    """Return ticks on each side that there is room for."""
+    """Return ticks on each side that fit."""
     height = ax.get_window_extent().height / ax.figure.dpi
     return 1 if height < 0.5 else 2 if min(height, inches(ax)) < 1.5 else 3
 

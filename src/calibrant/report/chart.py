@@ -27,7 +27,7 @@ FOOT = TOP + SIDE + 14 + STRIP
 SHARPEST, BEYOND, CROWDED = 1e-8, 0.01, 0.02
 # A largest bar this many times the median one asks for a log scale.
 DWARFED = 25.0
-# The heat map: room for names at the left and above, the width of all cells, and their deepest shade.
+# The heat map: space for names at the left and above, the width of all cells, and their deepest shade.
 NAMES, ABOVE, CELLS, DEEPEST = 112.0, 84.0, 320.0, 0.55
 # Classes up to which cells hold numbers.
 NUMBERED = 8
@@ -125,7 +125,7 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.5) -> list
         return _each_score(curve, x, y, width)
     curve = curve.thinned()
     firm = curve.n_eff >= FEW
-    # A node on either side, so that dashed and firm stretches meet.
+    # A node on either side, so that dashed and solid segments meet.
     near = firm | np.roll(firm, 1) | np.roll(firm, -1)
     parts = []
     if curve.low is not None and curve.high is not None:

@@ -34,7 +34,7 @@ FROM_HALF = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
 NEAR_1 = (0.999, 0.9999)
 # Levels at most that the table of scores adds to these.
 MOST_LEVELS = 6
-RULERS = {
+ESTIMATOR_NAMES = {
     "auto": "default (Bayes)",
     "uniform": "equal-width bins",
     "adaptive": "equal-mass bins",
@@ -83,9 +83,9 @@ def page(assessment: Assessment) -> str:
         size=_size(picture.curve),
         looked_up=looked_up(picture, wording.sure(assessment.estimates[assessment.shown], assessment.level)),
         by_estimator=remarks(
-            [(RULERS.get(name, name), one, False) for name, one in assessment.by_estimator.items()]
+            [(ESTIMATOR_NAMES.get(name, name), one, False) for name, one in assessment.by_estimator.items()]
         ),
-        top=max(ruler.high for ruler in assessment.by_estimator.values()),
+        top=max(estimate.high for estimate in assessment.by_estimator.values()),
         curves=next(by_class, None),
         first=FIRST,
         pictured=PICTURES,
@@ -135,7 +135,7 @@ def _templates() -> Environment:
         "signed": chart.signed,
         "score": lambda s: f"{s:.2f}" if abs(s - round(s, 2)) < 1e-9 else wording.score_text(s),
         "title_of": lambda notion: named(notion).reading.title,
-        "ruler": lambda name: RULERS.get(name, name),
+        "estimator_name": lambda name: ESTIMATOR_NAMES.get(name, name),
     }
     return environment
 

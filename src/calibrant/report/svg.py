@@ -68,7 +68,7 @@ def area(x: Array, low: Array, high: Array) -> str:
 
 
 def runs(held: Array) -> Iterable[slice]:
-    """Return stretches of true entries.
+    """Return the runs of true entries.
 
     >>> list(runs(np.array([True, True, False, True])))
     [slice(0, 2, None), slice(3, 4, None)]
@@ -121,7 +121,7 @@ class Axis:
             ticks.append((10.0**-k, f"{10.0**-k:g}" if few else power))
             ticks.append((1 - 10.0**-k, f"{1 - 10.0**-k:g}" if few else f"1−{power}"))
         kept = sorted(tick for tick in ticks if self.low <= tick[0] <= self.high)
-        # As many as there is room for, the middle always.
+        # As many as fit; always the middle.
         step = -(-len(kept) // 12)
         middle = kept.index((0.5, "0.5"))
         return [tick for i, tick in enumerate(kept) if (i - middle) % step == 0]

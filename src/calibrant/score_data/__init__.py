@@ -1,7 +1,7 @@
-"""What an estimator may look at: rows or cells, which answer the same questions.
+"""Scores and outcomes as input of estimators: rows (`Sample`) or sums per score cell (`Cells`).
 
-Both kinds hold one or many one-dimensional problems (a score in [0, 1] and an outcome in {0, 1}):
-leading axes of every answer are the batch, the last one runs over groups.
+Both classes have the same interface. They hold one or many one-dimensional problems (a score in [0, 1] and an
+outcome in {0, 1}): leading axes of every result are the batch, the last axis runs over groups.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ __all__ = [
     "layout_for",
 ]
 
-#: What estimators read; both kinds answer the same questions.
+#: Input of estimators.
 ScoreData: TypeAlias = Sample | Cells

@@ -1,9 +1,9 @@
-"""Evidence as sums per score cell: bounded memory, mergeable, the same answers as rows.
+"""Score data as sums per score cell: bounded memory, mergeable, with the same interface as rows.
 
-Cells are K equal parts of [0, 1]. The first and the last of them are divided further, each
-octave of the distance to the wall into eighths, because the scores of a confident model crowd
-there. Bin edges i/B with B a divisor of K are cell edges to the last bit, so such bins are
-exact; elsewhere a cell goes to the bin that holds its mean score.
+Cells are K equal parts of [0, 1]. The first and the last part are divided further, each octave of the
+distance to 0 or 1 into eighths, because the scores of a confident model are concentrated there. Bin edges i/B
+with B a divisor of K are exactly cell edges, so such bins are exact. For other edges a cell is assigned to
+the bin that contains its mean score.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from calibrant.score_data.layout import COARSE, FINE, Layout
 from calibrant.score_data.moments import Array, Bins, Moments, single, unbiased
 from calibrant.score_data.sample import SLACK, Sample
 
-# What rounding may change of a sum of weights, as a share of it.
+# Relative rounding error of a sum of weights.
 ROUNDING = 1e-9
-# Share of the variance of rows that fill a cell evenly below which they are taken for tied.
+# Rows of a cell are treated as tied if their variance is below this share of that of a uniform distribution.
 TIED = 0.25
-# Up to this many problems the fine cells are affordable.
+# Largest number of problems for which fine cells are used.
 FINE_UP_TO = 20
 
 
 def layout_for(n_problems: int) -> Layout:
-    """Return the cells for so many problems: fine ones for few, coarse ones for many.
+    """Return the layout for a number of problems: fine cells for few problems, coarse cells for many.
 
     >>> layout_for(1) == layout_for(20) == FINE, layout_for(21) == COARSE
     (True, True)
@@ -39,21 +39,21 @@ def layout_for(n_problems: int) -> Layout:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Five or six sums per cell for a batch of problems, scores measured from the cell's least score.
+    """Five or six sums per cell for a batch of problems, with scores relative to the lower end of the cell.
 
     Parameters
     ----------
     sums : Moments
         The sums; the last axis runs over the cells in score order.
     low, high : arrays
-        The least and the largest score of each cell.
+        The smallest and the largest score of each cell.
     squares : array
-        Sum of the squared weights of each problem (the sum of the weights where they are counts).
+        Sum of the squared weights of each problem (the sum of the weights if they are counts).
     support : pair of floats
-        Where scores can lie.
+        Range of possible scores.
     spread : array, optional
-        Sum of the squared weights of each cell. Counts need none; of other weights all rows of a problem
-        are then taken for equally heavy.
+        Sum of the squared weights of each cell. If missing, weights are counts, or all rows of a problem are
+        assumed to have equal weights.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Cells:
 
     @classmethod
     def of(cls, sample: Sample, layout: Layout = FINE, powers: int = 2) -> Cells:
-        """Sum a sample into cells, scores up to the given power."""
+        """Sum a sample into cells, with powers of the scores up to `powers`."""
         rows, squares = (sample.score, sample.outcome, sample.weight), not sample.counts
         sums = tally.sums_in_cells(*rows, layout, powers, squares=squares)
         moments = Moments.by_outcome(sums[: powers + 1], layout.low)
@@ -79,7 +79,7 @@ class Cells:
         return cls(moments, layout.low, layout.high, sample.squares, sample.support, spread)
 
     def __add__(self, other: Cells) -> Cells:
-        """Join the evidence of both, as if their rows had come together."""
+        """Merge two data sets, as if their rows had been summed together."""
         spread = None if self.counts and other.counts else self.own_squares + other.own_squares
         squares = self.squares + other.squares
         return Cells(self.sums + other.sums, self.low, self.high, squares, self.support, spread)
@@ -90,8 +90,8 @@ class Cells:
         return np.broadcast_shapes(self.sums.w.shape, self.sums.wy.shape)[:-1]
 
     @property
-    def _whole(self) -> Moments:
-        """The sums of every batch entry; redrawn evidence holds those of the scores once for all."""
+    def _broadcast_sums(self) -> Moments:
+        """The sums broadcast to the batch; simulated outcomes share the sums of the scores."""
         return self.sums.each(lambda part: np.broadcast_to(part, (*self.batch, self.low.size)))
 
     @cached_property
@@ -102,49 +102,49 @@ class Cells:
 
     @property
     def counts(self) -> bool:
-        """Whether weights are counts: each cell then holds a whole number of rows."""
+        """Whether weights are counts."""
         if self.spread is not None:
             return False
-        # Both are sums of the counts, in other orders: from 2^53 on they may differ in the last digits.
+        # Both are sums of the counts in different order, and may differ by rounding above 2^53.
         total = self.sums.w.sum(axis=-1)
         return bool(np.all(np.abs(self.squares - total) <= ROUNDING * total))
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """The sums that are held: five, or with squared weights six."""
+        """The stored sums: five, or six with squared weights."""
         return self.sums.parts if self.spread is None else (*self.sums.parts, self.spread)
 
     @property
     def own_squares(self) -> Array:
-        """Sum of the squared weights of each cell (of the weights, where they are counts)."""
+        """Sum of the squared weights of each cell (of the weights, if they are counts)."""
         if self.spread is not None:
             return np.broadcast_to(self.spread, (*self.batch, self.low.size))
-        w = self._whole.w
+        w = self._broadcast_sums.w
         return w * (self.squares / w.sum(axis=-1))[..., None]
 
     @cached_property
     def score(self) -> Array:
-        """Mean score of each cell; a mean may round out of its cell, so it is held inside."""
+        """Mean score of each cell, clipped to the cell because of rounding."""
         return np.clip(self.low + self._offset, self.low, self.high)
 
     @cached_property
     def variance_within(self) -> Array:
-        """Variance of the scores within each cell; 0 where only rounding is left of it."""
+        """Variance of the scores within each cell; 0 if it is only a rounding error."""
         s = self.sums
         square = np.divide(s.wss, s.w, out=np.zeros(s.w.shape), where=s.w > 0)
         variance = square - self._offset**2
         return np.where(variance > 1e-9 * square, variance, 0.0)
 
     def bins(self, cuts: Array) -> Bins:
-        """Sum the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
+        """Sum the groups between the cuts: group k contains cuts[k-1] <= s < cuts[k]."""
         size = cuts.shape[-1] + 1
         bins = self.sums.bins.pooled(self._groups(cuts), size)
         return Bins(*(np.broadcast_to(part, (*self.batch, size)) for part in (bins.w, bins.ws, bins.wy)))
 
     def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
-        """Return all five sums over the same groups, scores measured from each group's origin."""
+        """Return all five sums over the same groups, with scores relative to the origin of each group."""
         group = self._groups(cuts)
-        origin = origin[:1] if origin.ndim > 1 and _alike(origin) else origin
+        origin = origin[:1] if origin.ndim > 1 and _all_equal(origin) else origin
         batch = np.broadcast_shapes(group.shape[:-1], origin.shape[:-1])
         sums = self.sums.pooled(np.broadcast_to(group, (*batch, group.shape[-1])), origin)
         return sums.each(lambda part: np.broadcast_to(part, (*self.batch, origin.shape[-1])))
@@ -152,12 +152,12 @@ class Cells:
     def ranked(self, rank: Array) -> Array:
         """Return the score at each rank from 0 to n - 1.
 
-        The rows of a cell are taken as equally spaced with the cell's mean and variance, which is
-        exact for one row, for two, and for any number of tied ones. Where they spread far less than the
-        cell is wide, most of them are tied, and all are taken to be.
+        The rows of a cell are assumed to be equally spaced with the mean and variance of the cell. This is
+        exact for one row, for two rows, and for tied rows. Rows whose variance is small compared with the
+        width of the cell are treated as tied.
         """
         w, n, batch = self.sums.w, self.n, self.batch
-        if w.shape[:-1] != batch and _alike(rank):  # the scores are those of all entries, and so are ranks
+        if w.shape[:-1] != batch and _all_equal(rank):  # scores and ranks are shared by all entries
             n, rank, batch = n[:1], rank if rank.ndim == 1 else rank[:1], (1,)
         w = np.broadcast_to(w, (*batch, w.shape[-1]))
         w = w * (n / w.sum(axis=-1))[..., None]
@@ -183,11 +183,11 @@ class Cells:
         """Return the variance of the scores with n - 1 in the denominator; 0 for a single row."""
         centre = np.sum(self.sums.bins.ws, axis=-1, keepdims=True) / self.sums.w.sum(-1, keepdims=True)
         square = self.sums.about(centre).wss.sum(axis=-1) / self.sums.w.sum(axis=-1)
-        # Scores that are all the same may leave a rounding below zero.
+        # For equal scores rounding may give a negative value.
         return unbiased(np.maximum(square, 0.0), self.n)
 
     def squared(self) -> Cells:
-        """Return the same evidence with squared weights; the rows of a cell are taken for equally heavy."""
+        """Return the same data with squared weights, assuming equal weights within a cell."""
         if self.counts:
             return self
         w = self.sums.w
@@ -198,9 +198,9 @@ class Cells:
         return replace(self, sums=self.sums.each(lambda part: share * part))
 
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield scores, outcomes and weights that stand for each batch entry: two rows a cell."""
+        """Yield scores, outcomes and weights that represent each batch entry: two rows per cell."""
         for entry in np.ndindex(self.batch):
-            w, ws, wy, wsy, _ = (part[entry] for part in self._whole.parts)
+            w, ws, wy, wsy, _ = (part[entry] for part in self._broadcast_sums.parts)
             weight = np.concatenate([w - wy, wy])
             offset = np.concatenate([ws - wsy, wsy])
             keep = weight > 0
@@ -211,10 +211,10 @@ class Cells:
 
     def tie_groups(self) -> Moments:
         """Return the moments of the cells, in score order."""
-        return self._whole
+        return self._broadcast_sums
 
     def resample(self, rng: np.random.Generator, size: int) -> Cells:
-        """Draw `size` bootstrap samples: every cell's positive and negative rows counted anew."""
+        """Draw `size` bootstrap samples, by resampling the positive and negative rows of each cell."""
         kept = self._occupied
         s = kept.sums
         part, sums = np.stack([s.w - s.wy, s.wy]), np.stack([s.ws - s.wsy, s.wsy])
@@ -229,15 +229,15 @@ class Cells:
     ) -> Cells:
         """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`.
 
-        Where that has several rows, `size` samples are drawn by each, one after the other.
+        If `probability` returns several rows, `size` samples are drawn for each of them in turn.
         """
         from calibrant.score_data.draws import binomial, each_chance
 
         kept = self._occupied
-        s, held = kept.sums, kept._held
-        wy = binomial(rng, held, each_chance(probability(kept.score), s.w.size), size)
-        if not np.array_equal(held, s.w):
-            wy /= held
+        s, rows = kept.sums, kept._effective_rows
+        wy = binomial(rng, rows, each_chance(probability(kept.score), s.w.size), size)
+        if not np.array_equal(rows, s.w):
+            wy /= rows
             wy *= s.w
         sums = Moments(s.w[None], s.ws[None], wy, wy * kept._offset, s.wss[None], s.origin)
         total = np.full(len(wy), float(self.squares))
@@ -245,39 +245,39 @@ class Cells:
 
     @cached_property
     def _occupied(self) -> Cells:
-        """The same evidence without its empty cells; for a single problem."""
+        """The same data without empty cells, for a single problem."""
         single(self.batch)
         keep = self.sums.w > 0
         spread = None if self.spread is None else self.spread[keep]
         return Cells(self.sums[keep], self.low[keep], self.high[keep], self.squares, self.support, spread)
 
     @cached_property
-    def _held(self) -> Array:
-        """As many rows of one weight in each cell as have the variance of those that there are."""
+    def _effective_rows(self) -> Array:
+        """Effective number of rows of each cell, rounded and at least 1."""
         w, squares = self.sums.w, self.own_squares
         rows = np.divide(w**2, squares, out=np.ones(w.shape), where=squares > 0)
         return np.maximum(np.rint(rows), 1).astype(np.int64)
 
     def __getitem__(self, entry: Any) -> Cells:
         """Return one problem of a batch, or some of them."""
-        sums = self._whole.each(lambda part: part[entry])
+        sums = self._broadcast_sums.each(lambda part: part[entry])
         spread = None if self.spread is None else self.own_squares[entry]
         return replace(self, sums=sums, squares=self.squares[entry], spread=spread)
 
     @cached_property
     def _offset(self) -> Array:
-        """Mean distance of a cell's rows from its least score."""
+        """Mean score of each cell relative to its lower end."""
         return np.divide(self.sums.ws, self.sums.w, out=np.zeros(self.sums.w.shape), where=self.sums.w > 0)
 
     @property
     def _last(self) -> Array:
-        """Last cell that holds anything."""
+        """Index of the last non-empty cell."""
         held = self.sums.w > 0
         return held.shape[-1] - 1 - np.argmax(held[..., ::-1], axis=-1)
 
     def _groups(self, cuts: Array) -> Array:
         """Count the cuts at or below each cell's mean score."""
-        if _alike(cuts):
+        if _all_equal(cuts):
             return np.searchsorted(cuts if cuts.ndim == 1 else cuts[0], self.score, side="right")
         score = np.broadcast_to(self.score, (*self.batch, self.score.shape[-1]))
         group = np.empty(score.shape, dtype=np.intp)
@@ -287,6 +287,6 @@ class Cells:
         return group
 
 
-def _alike(rows: Array) -> bool:
+def _all_equal(rows: Array) -> bool:
     """Whether all rows of a batch are the same."""
     return rows.ndim == 1 or bool(np.all(rows == rows[:1]))

@@ -1,11 +1,12 @@
-"""Rows that belong together: how much more their sums vary than those of independent rows.
+"""Design effects of clustered rows.
 
-The design effect is the variance of a sum of residuals over that of the same sum if rows were
-independent. It depends on the sum. A patient's rows that share a score move the gap at that score
-together; rows at scores far apart move the mean of the gap, and hardly its shape. What matters is the
-sum that the calibration error is made of: residuals signed by the gap. Where the gap is too small to
-have a known sign, the mean, the tilt and slow waves stand in, whichever varies most. Noise that is
-larger in the mean than in the shape is read as in between, and what is missing widens the interval.
+The design effect of a sum of residuals is its variance divided by its variance if rows were independent. It
+depends on the sum: rows of a cluster with equal scores change the calibration gap at that score, while rows
+with very different scores change mainly the mean of the gap. The relevant sum for the calibration error
+weights residuals by the sign of the gap. If the gap is too small for its sign to be known, the mean and the
+slowest cosine functions are used instead, whichever has the largest design effect. If the noise of the mean
+exceeds that of the shape, the effective sample size uses an intermediate value, and the interval is widened
+to compensate. The method is described in docs/methods/clusters.md.
 """
 
 from __future__ import annotations
@@ -20,27 +21,28 @@ from calibrant.score_data.layout import FINE
 from calibrant.score_data.moments import Array
 from calibrant.score_data.sample import Sample
 
-# Cosine waves that sums of residuals are looked at along, and those that count by themselves.
-WAVES, SLOWEST = 8, 2
-# Variance of an outcome that is added where a score says there is none, times the root of n.
-LEAST = 0.01
+# Number of cosine basis functions, and the number of slowest ones whose design effect is considered
+# separately.
+BASIS_SIZE, SLOWEST = 8, 2
+# Added to the variance of an outcome, divided by the root of n, for scores near 0 or 1.
+MIN_VARIANCE = 0.01
 
 
 @dataclass(frozen=True)
 class DesignEffect:
-    """What clusters do to sums of residuals.
+    """Design effects of sums of residuals; all are at least 1.
 
     Attributes
     ----------
     effect : float
-        How many times larger the variance is than if rows were independent, mean and shape of the gap
-        together; at least one, as all of these.
+        For the mean and the shape of the calibration gap together.
     of_error : float
-        The same of the calibration error; where its sign is in doubt, of the sum that varies most.
+        For the calibration error; if the sign of the gap is uncertain, the largest of all sums considered.
     of_mean : float
-        The same of the mean residual.
+        For the mean residual.
     symmetric : float
-        The effect with no gap taken off: it stays when the residuals of whole clusters change sign.
+        As `effect`, without subtracting a fitted gap. It is invariant when the residuals of whole clusters
+        change sign.
     """
 
     effect: float = 1.0
@@ -50,24 +52,24 @@ class DesignEffect:
 
     @classmethod
     def of(cls, sample: Sample, cluster: Array) -> DesignEffect:
-        """Look at the clusters of a single problem, two or more of them; they are numbered from 0 on.
+        """Estimate the design effects of a single problem with two or more clusters, numbered from 0.
 
-        Four rows, each of them asked three times:
+        Four rows, each repeated three times:
 
         >>> score, outcome = np.array([0.2, 0.4, 0.6, 0.8]), np.array([False, True, False, True])
         >>> cluster = np.repeat(np.arange(4), 3)
         >>> round(DesignEffect.of(Sample(score[cluster], outcome[cluster]), cluster).symmetric, 6)
         3.0
         """
-        return _Sums.of(sample, cluster).design()
+        return _ClusterSums.of(sample, cluster).design()
 
 
 def are_alone(cluster: Array, weight: Array | None, *, counts: bool = True) -> bool:
-    """Tell whether rows are treated as independent.
+    """Return whether rows are treated as independent.
 
-    They are where no two rows belong together, those that count several times included, and where all rows
-    belong to one cluster: nothing is known about variation between clusters then, and the result is about
-    this cluster.
+    This is the case if every cluster has a single row, repetitions by counts included. It is also the case if
+    there is only one cluster: the variation between clusters is then unknown, and the result is conditional
+    on this cluster.
 
     >>> are_alone(np.array([0, 2, 1]), None), are_alone(np.array([0, 2, 1]), np.array([1, 2, 1]))
     (True, False)
@@ -80,20 +82,20 @@ def are_alone(cluster: Array, weight: Array | None, *, counts: bool = True) -> b
 
 
 def correlation(sample: Sample, cluster: Array, *, fitted: bool = True) -> float:
-    """Return the correlation of two rows of one cluster, as a share of the largest that there can be.
+    """Return the intra-cluster correlation of outcomes, relative to its largest possible value.
 
-    Two outcomes covary most if the less likely one never happens alone: min(p, q) - p q.
+    The largest covariance of two outcomes with probabilities p and q is min(p, q) - p q.
 
     >>> cluster = np.repeat(np.arange(4), 3)
     >>> correlation(Sample(np.full(12, 0.5), np.array([True, False, False, True])[cluster]), cluster)
     1.0
     """
-    sums = _Sums.of(sample, cluster)
+    sums = _ClusterSums.of(sample, cluster)
     return sums.correlation(sums.residual - sums.fitted if fitted else sums.residual)
 
 
 def thinned(sample: Sample, times: float) -> Cells:
-    """Return sums of rows that say as much as so many times fewer independent ones.
+    """Return cells with the effective number of rows divided by `times`.
 
     >>> float(thinned(Sample(np.array([0.2, 0.2, 0.9, 0.9]), np.array([False, True, True, True])), 2.0).n)
     2.0
@@ -104,7 +106,7 @@ def thinned(sample: Sample, times: float) -> Cells:
 
 
 def cells_of(score: Array) -> Array:
-    """Return the cell of each score among those that hold any.
+    """Return the index of the cell of each score among the non-empty cells.
 
     >>> cells_of(np.array([0.9, 0.1, 0.9]))
     array([1, 0, 1])
@@ -115,7 +117,7 @@ def cells_of(score: Array) -> Array:
 
 
 def effective_clusters(cluster: Array, weight: Array | None) -> float:
-    """Return the number of equally large clusters that would be as good as these.
+    """Return the effective number of clusters: squared total size over the sum of squared sizes.
 
     >>> effective_clusters(np.array([0, 0, 1, 1]), None)
     2.0
@@ -125,21 +127,21 @@ def effective_clusters(cluster: Array, weight: Array | None) -> float:
 
 
 def _weights(sample: Sample) -> tuple[Array, Array]:
-    """Return the weight of each row, and what it adds to the sum of squares: its count, if it is one."""
+    """Return the weight and the squared weight of each row; the latter is the count if weights are counts."""
     weight = np.ones(sample.shape[-1]) if sample.weight is None else sample.weight.astype(np.float64)
     return weight, weight if sample.counts else weight**2
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
-    """The rows of a problem, and waves over its cells that are orthonormal by weight.
+class _ClusterSums:
+    """Rows of a single problem, and cosine functions over its cells that are orthonormal under the weights.
 
     Attributes
     ----------
     residual, weight, square : arrays (rows,)
     score, cell, cluster : arrays (rows,)
-    waves : array (waves, cells)
-        The first one is flat.
+    basis : array (functions, cells)
+        The first function is constant.
     """
 
     score: Array
@@ -148,81 +150,82 @@ class _Sums:
     square: Array
     cell: Array
     cluster: Array
-    waves: Array
+    basis: Array
     effective: float
 
     @classmethod
-    def of(cls, sample: Sample, cluster: Array) -> _Sums:
+    def of(cls, sample: Sample, cluster: Array) -> _ClusterSums:
         score, outcome, _ = next(sample.rows())
         weight, square = _weights(sample)
         cell = cells_of(score)
-        # Time runs with the variance of the residuals, as it does for the posterior.
-        least = LEAST / np.sqrt(float(sample.n))
-        clock = np.bincount(cell, square * (score * (1 - score) + least))
-        time = (np.cumsum(clock) - clock / 2) / clock.sum()
-        wave = np.cos(np.pi * np.arange(min(WAVES, time.size))[:, None] * time)
-        inner = (wave * np.bincount(cell, weight)) @ wave.T
+        # The argument of the cosines is the cumulative variance of the residuals, as in the posterior.
+        least = MIN_VARIANCE / np.sqrt(float(sample.n))
+        variance = np.bincount(cell, square * (score * (1 - score) + least))
+        time = (np.cumsum(variance) - variance / 2) / variance.sum()
+        function = np.cos(np.pi * np.arange(min(BASIS_SIZE, time.size))[:, None] * time)
+        inner = (function * np.bincount(cell, weight)) @ function.T
         root = np.linalg.cholesky(inner + 1e-9 * np.trace(inner) * np.eye(len(inner)))
-        waves = np.linalg.solve(root, wave)
-        parts = score, outcome - score, weight, square, cell, cluster, waves
+        basis = np.linalg.solve(root, function)
+        parts = score, outcome - score, weight, square, cell, cluster, basis
         return cls(*parts, effective_clusters(cluster, weight))
 
     @cached_property
     def fitted(self) -> Array:
-        """A gap at each row, of the waves that stand out of their own noise."""
-        sums = np.stack([self._by_cluster(self.residual, wave) for wave in self.waves])
+        """Estimated gap at each row, with each coefficient shrunk by its signal-to-noise ratio."""
+        sums = np.stack([self._by_cluster(self.residual, function) for function in self.basis])
         gap, noise = sums.sum(axis=1), (sums**2).sum(axis=1)
-        # The square of a tiny gap may be nothing.
+        # The square of a tiny gap may underflow.
         square = gap**2
         kept = np.maximum(0.0, 1 - np.divide(noise, square, out=np.ones(gap.shape), where=square > 0))
-        return np.asarray(((kept * gap) @ self.waves)[self.cell])
+        return np.asarray(((kept * gap) @ self.basis)[self.cell])
 
     def design(self) -> DesignEffect:
-        """Return the design effects, by the residuals themselves and by what a fitted gap leaves of them."""
+        """Return the design effects of the residuals, with and without subtracting a fitted gap."""
         fitted = self.fitted
-        rest = self.residual - fitted
-        # The fit takes a part of the noise off, of which fewer clusters than rows lose more.
+        remainder = self.residual - fitted
+        # Correct for the noise that the fit removes: its share is larger for clusters than for rows.
         rows = self.weight.sum() ** 2 / self.square.sum()
-        lost = (1 - 1 / rows) / (1 - 1 / self.effective)
-        most, usual, of_mean = self._along(rest, lost)
+        correction = (1 - 1 / rows) / (1 - 1 / self.effective)
+        most, usual, of_mean = self._basis_effects(remainder, correction)
         sign = np.where(fitted < 0, -1.0, 1.0)
-        strong = max(1.0, lost * self._effect(rest, sign=sign))
+        of_signed = max(1.0, correction * self._effect(remainder, sign=sign))
         size = self.weight @ np.abs(fitted) / self.weight.sum()
-        doubt = most * (self.square @ rest**2) / self.weight.sum() ** 2
-        sure = (size**2 / (size**2 + doubt)) ** 2 if size > 0 else 0.0
+        noise = most * (self.square @ remainder**2) / self.weight.sum() ** 2
+        certainty = (size**2 / (size**2 + noise)) ** 2 if size > 0 else 0.0
         return DesignEffect(
-            effect=float(sure * strong + (1 - sure) * (most + usual) / 2),
-            of_error=float(sure * strong + (1 - sure) * most),
+            effect=float(certainty * of_signed + (1 - certainty) * (most + usual) / 2),
+            of_error=float(certainty * of_signed + (1 - certainty) * most),
             of_mean=of_mean,
-            symmetric=sum(self._along(self.residual)[:2]) / 2,
+            symmetric=sum(self._basis_effects(self.residual)[:2]) / 2,
         )
 
-    def _along(self, residual: Array, times: float = 1.0) -> tuple[float, float, float]:
-        """Return the largest design effect along slow waves, the mean along all, and that of the flat one."""
-        along = np.maximum(1.0, times * np.array([self._effect(residual, wave) for wave in self.waves]))
-        usual = float(along.mean())
-        return max(usual, float(along[:SLOWEST].max())), usual, float(along[0])
+    def _basis_effects(self, residual: Array, times: float = 1.0) -> tuple[float, float, float]:
+        """Return the largest design effect of the slow functions, the mean, and that of the constant."""
+        each = [self._effect(residual, function) for function in self.basis]
+        effects = np.maximum(1.0, times * np.array(each))
+        mean = float(effects.mean())
+        return max(mean, float(effects[:SLOWEST].max())), mean, float(effects[0])
 
-    def _by_cluster(self, residual: Array, wave: Array | None = None, sign: Array | None = None) -> Array:
-        """Return the sum of each cluster's residuals along a wave over the cells, or signed."""
+    def _by_cluster(self, residual: Array, function: Array | None = None, sign: Array | None = None) -> Array:
+        """Return the sum of the residuals of each cluster, weighted by a basis function or by signs."""
         factor = self.weight * residual
-        factor = factor * wave[self.cell] if wave is not None else factor
+        factor = factor * function[self.cell] if function is not None else factor
         return np.bincount(self.cluster, factor if sign is None else factor * sign)
 
-    def _effect(self, residual: Array, wave: Array | None = None, sign: Array | None = None) -> float:
-        """Return the variance of such a sum over that of independent rows; 1 where there is none."""
+    def _effect(self, residual: Array, function: Array | None = None, sign: Array | None = None) -> float:
+        """Return the design effect of such a sum; 1 if its variance is zero."""
         square = self.square * residual**2
-        alone = float((square if wave is None else square * wave[self.cell] ** 2).sum())
-        together = float((self._by_cluster(residual, wave, sign) ** 2).sum())
+        alone = float((square if function is None else square * function[self.cell] ** 2).sum())
+        together = float((self._by_cluster(residual, function, sign) ** 2).sum())
         return together / alone if alone > 0 else 1.0
 
     def correlation(self, residual: Array) -> float:
-        """Return the covariance of two residuals of one cluster, all pairs together, over the largest."""
+        """Return the sum of residual products over pairs within clusters, relative to its maximum."""
         order = np.lexsort((self.score, self.cluster))
         score, weight = self.score[order], self.weight[order]
-        whole = np.bincount(self.cluster, self.weight)
-        # Weight of the same cluster that lies at larger scores.
-        beyond = np.cumsum(whole)[self.cluster[order]] - np.cumsum(weight)
+        size = np.bincount(self.cluster, self.weight)
+        # Weight of the rows of the same cluster with larger scores.
+        beyond = np.cumsum(size)[self.cluster[order]] - np.cumsum(weight)
         least = (weight * score * (2 * beyond + weight)).sum()
         possible = least - (self._by_cluster(self.score) ** 2).sum()
         pairs = possible - self.square @ (self.score * (1 - self.score))

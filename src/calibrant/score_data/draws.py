@@ -1,4 +1,4 @@
-"""Outcomes of many small groups at once: binomial, or normal where a group's variance allows."""
+"""Random outcomes of many small groups: binomial, or normal for groups of large variance."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from calibrant.score_data.moments import Array
 if TYPE_CHECKING:
     from calibrant.score_data.residuals import Residuals
 
-# Up to this many expected outcomes numpy spends one uniform number on each group, by inversion.
-INVERTED = 30.0
-# Rows of a group beyond which comparing with every count is slower than inversion by numpy.
-MOST = 40
-# No uniform number lies above.
-CERTAIN = 1 - 2.0**-52
-# Numbers drawn together: they stay in the cache while they are compared.
+# Largest expected count for which numpy draws a binomial by inversion, from one uniform number per group.
+MAX_INVERSION_MEAN = 30.0
+# For larger groups, comparing with every count is slower than the inversion of numpy.
+MAX_ROWS = 40
+# Upper bound of the uniform numbers.
+MAX_UNIFORM = 1 - 2.0**-52
+# Numbers drawn at once, so that they stay in the cache.
 CHUNK = 1 << 15
-# Where a residual has at least this variance it is as good as normal.
+# Residuals with at least this variance are drawn from a normal distribution.
 NORMAL = 30.0
-# Sets drawn together.
-TOGETHER = 32
+# Sets drawn at once.
+SETS = 32
 
 
 def each_chance(chance: Array | float, size: int) -> Array:
-    """Return the chances (rows, size) by which samples are drawn, row after row.
+    """Broadcast probabilities to shape (rows, size).
 
     >>> each_chance(0.5, 2)
     array([[0.5, 0.5]])
@@ -39,13 +39,13 @@ def each_chance(chance: Array | float, size: int) -> Array:
 
 
 def binomial(rng: np.random.Generator, n: Array, p: Array, size: int) -> Array:
-    """Draw `size` times the outcomes of groups of n rows with chance p, as `rng.binomial(n, p)` does.
+    """Draw `size` sets of binomial counts of groups with n rows and probability p, like `rng.binomial(n, p)`.
 
-    Where chances have several rows, `size` times by each, one after the other. Counts are returned as floats.
+    If p has several rows, `size` sets are drawn for each of them in turn. Counts are returned as floats.
 
-    numpy sets up its inversion anew for every number, because neighbouring groups differ. Here a group's
-    distribution function is computed once and compared with all uniform numbers that belong to it: the
-    same numbers come out, and the generator ends in the same state.
+    numpy repeats the setup of its inversion for every number, because neighbouring groups differ. Here the
+    distribution function of a group is computed once and compared with all its uniform numbers. The results
+    and the final state of the generator are identical.
 
     >>> n, p = np.array([1, 3, 2]), np.array([0.2, 0.9, 0.5])
     >>> fast, plain = (np.random.default_rng(0) for _ in range(2))
@@ -60,22 +60,22 @@ def binomial(rng: np.random.Generator, n: Array, p: Array, size: int) -> Array:
 
 
 def _draw(rng: np.random.Generator, n: Array, p: Array, out: Array) -> None:
-    """Draw outcomes (sets, groups) where there may be any."""
-    # numpy spends no number on what cannot happen.
-    some = np.flatnonzero((p != 0) & (n != 0))
-    if some.size < n.size:
-        n, p = n[some], p[some]
-    shape = len(out), some.size
+    """Draw counts (sets, groups) of the groups with a positive expectation."""
+    # numpy draws no random number if n or p is zero.
+    possible = np.flatnonzero((p != 0) & (n != 0))
+    if possible.size < n.size:
+        n, p = n[possible], p[possible]
+    shape = len(out), possible.size
     rare = np.minimum(p, 1 - p)
-    if n.max(initial=0) > MOST or np.any(n * rare > INVERTED) or np.any(p < 0) or np.any(n < 0):
-        out[:, some] = rng.binomial(n, p, shape)
+    if n.max(initial=0) > MAX_ROWS or np.any(n * rare > MAX_INVERSION_MEAN) or np.any(p < 0) or np.any(n < 0):
+        out[:, possible] = rng.binomial(n, p, shape)
         return
-    # How likely at most 0, 1, ... outcomes are in each group; a group of n rows never has more than n.
+    # Distribution function of each group at 0, 1, ...; infinite from n on.
     mass, often = np.exp(n * np.log1p(-rare)), p > 0.5
     base, unit = np.where(often, n, 0.0), np.where(often, -1.0, 1.0)
     at_most = [mass]
     for k in range(1, int(n.max(initial=0))):
-        if at_most[-1].min() >= CERTAIN:
+        if at_most[-1].min() >= MAX_UNIFORM:
             break
         mass = mass * (n - k + 1) * rare / (k * (1 - rare))
         at_most.append(np.where(k < n, at_most[-1] + mass, np.inf))
@@ -86,26 +86,26 @@ def _draw(rng: np.random.Generator, n: Array, p: Array, out: Array) -> None:
         count = np.zeros(uniform.shape, dtype=small)
         for bound in at_most:
             count += uniform > bound
-        out[a : a + step, some] = base + unit * count
+        out[a : a + step, possible] = base + unit * count
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Outcomes of calibrated data at the steps of a problem, from random words.
+    """Simulated residuals of calibrated data at the steps of a problem, from random words.
 
-    A step of little variance has a binomial number of outcomes: as many as there are bounds below a word of
-    32 bits. One of more variance is normal, by a table with a quantile for each word of 16 bits.
+    A step of small variance has a binomial count: the number of bounds below a random word of 32 bits. A step
+    of large variance is normal, by a table of quantiles for each word of 16 bits.
 
     Attributes
     ----------
     steps : int
     exact, normal : arrays of int
-        Which steps are drawn either way.
+        Indices of the binomial and of the normal steps.
     bounds : array of uint32 (most outcomes, steps)
     unit, base : arrays
-        The residual of an exact step is its base plus as many units as outcomes.
+        The residual of a binomial step is base + unit * count.
     sd : array
-        Of the residual of a normal step.
+        Standard deviation of the residual of a normal step.
     """
 
     steps: int
@@ -118,21 +118,21 @@ class Outcomes:
 
     @classmethod
     def of(cls, residuals: Residuals) -> Outcomes:
-        """Return how to draw for a single problem."""
+        """Prepare the draws for a single problem."""
         variance = residuals.spread * residuals.score * (1 - residuals.score)
         large = variance >= NORMAL
         exact = np.flatnonzero(~large)
-        some = residuals[exact]
-        rows = np.maximum(np.rint(some.mass**2 / some.spread), 1)
-        often = some.score > 0.5
-        bounds = _bounds(rows, np.minimum(some.score, 1 - some.score))
-        # The rarer outcome is counted: of a score close to 1 the misses.
-        unit = np.where(often, -1.0, 1.0) * some.mass / rows
-        base = some.mass * (often - some.score)
+        binomial_steps = residuals[exact]
+        rows = np.maximum(np.rint(binomial_steps.mass**2 / binomial_steps.spread), 1)
+        often = binomial_steps.score > 0.5
+        bounds = _bounds(rows, np.minimum(binomial_steps.score, 1 - binomial_steps.score))
+        # Count the rarer outcome: negatives for scores above 0.5.
+        unit = np.where(often, -1.0, 1.0) * binomial_steps.mass / rows
+        base = binomial_steps.mass * (often - binomial_steps.score)
         return cls(large.size, exact, np.flatnonzero(large), bounds, unit, base, np.sqrt(variance[large]))
 
     def blocks(self, rng: np.random.Generator, size: int) -> Iterator[Array]:
-        """Draw residuals (sets, steps), `size` sets in all.
+        """Yield blocks of residuals (sets, steps), `size` sets in total.
 
         >>> from calibrant.score_data import Residuals, Sample
         >>> sample = Sample(np.array([0.2, 0.2, 0.9, 0.9]), np.array([False, True, True, True]))
@@ -142,8 +142,8 @@ class Outcomes:
                [-0.4,  0.2],
                [-0.4,  0.2]])
         """
-        for first in range(0, size, TOGETHER):
-            sets = min(TOGETHER, size - first)
+        for first in range(0, size, SETS):
+            sets = min(SETS, size - first)
             out = np.empty((sets, self.steps))
             if self.exact.size:
                 self._count(random_words(rng, (sets, self.exact.size)), out)
@@ -168,7 +168,7 @@ class Outcomes:
 
 
 def random_words(rng: np.random.Generator, shape: tuple[int, int], size: int = 4) -> Array:
-    """Draw random words of so many bytes, the same on every machine.
+    """Draw random words of `size` bytes, identical on every machine.
 
     >>> random_words(np.random.default_rng(0), (1, 3))
     array([[3653403231, 2735729615, 2195314465]], dtype=uint32)
@@ -179,13 +179,13 @@ def random_words(rng: np.random.Generator, shape: tuple[int, int], size: int = 4
 
 
 def _bounds(n: Array, p: Array) -> Array:
-    """Return the words beyond which there are more than 0, 1, ... outcomes of n with a small chance p."""
+    """Return the distribution function of a binomial count at 0, 1, ..., scaled to words of 32 bits."""
     if n.size == 0:
         return np.zeros((0, 0), dtype=np.uint32)
     mass = np.exp(n * np.log1p(-p))
     at_most, bounds, k = mass, [], 0
     while True:
-        # Of n rows there are never more than n.
+        # The count never exceeds n.
         bounds.append(np.where(k < n, np.clip(np.rint(at_most * 2.0**32) - 1, 0, 2**32 - 1), 2**32 - 1))
         k += 1
         if bounds[-1].min() >= 2**32 - 1:
@@ -196,7 +196,7 @@ def _bounds(n: Array, p: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def _quantiles() -> Array:
-    """Return equally likely values of a normal variable, one for each word of 16 bits, with variance one."""
+    """Return normal quantiles for each word of 16 bits, scaled to variance 1."""
     from scipy.special import ndtri
 
     values = ndtri((np.arange(2**16) + 0.5) / 2**16)

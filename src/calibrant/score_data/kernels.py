@@ -1,4 +1,4 @@
-"""Smoothing kernels, each with standard deviation 1, known by their characteristic functions.
+"""Smoothing kernels with standard deviation 1, given by their characteristic functions.
 
 A bandwidth is therefore always the kernel's standard deviation.
 """
@@ -39,8 +39,8 @@ class Kernel:
 def _polynomial(power: int) -> Transform:
     """Return the characteristic function of (1 - x^2)^power on [-1, 1]: (2p+1)!! j_p(u) / u^p.
 
-    The spherical Bessel function comes by its upward recurrence, which loses digits near zero;
-    there the power series takes over.
+    The spherical Bessel function is computed by upward recurrence. Near zero, where the recurrence loses
+    accuracy, the power series is used.
     """
     double_factorial = float(np.prod(np.arange(1, 2 * power + 2, 2)))
 
@@ -96,8 +96,7 @@ KERNELS = {
 def gain(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
     """Return the factor of each cosine coefficient when `points` sums on a grid are smoothed.
 
-    The factor also undoes the blur of linear binning, whose share of a node falls to zero over
-    one step of the grid.
+    The factor also corrects for the smoothing by linear binning.
 
     >>> gain("gaussian", np.array(0.1), 4, 1.0)[0]
     np.float64(1.0)
@@ -108,9 +107,9 @@ def gain(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
 def overlap(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
     """Integrate the squared reflected kernel at each midpoint of a grid.
 
-    Away from the walls this is the integral of the squared kernel over the bandwidth; at a wall, where the
-    kernel lies on its own mirror image, twice that. A density f then rests on an effective sample of
-    n f / overlap.
+    Away from the boundaries this is the integral of the squared kernel divided by the bandwidth. At a
+    boundary, where the kernel overlaps with its reflection, it is twice that. The effective local sample size
+    at a density f is n f / overlap.
 
     >>> own = overlap("gaussian", np.array(0.01), 1000, 1.0) * 0.01
     >>> (own * 2 * sqrt(pi))[[0, 500]].round(2)
@@ -120,7 +119,7 @@ def overlap(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
 
 
 def _each(function: Callable[..., Array], kernel: str, bandwidth: Array, points: int, length: float) -> Array:
-    """Evaluate once for all bandwidths when they are equal, otherwise for each."""
+    """Evaluate a cached function once if all bandwidths are equal, otherwise for each of them."""
     if np.all(bandwidth == bandwidth.flat[0]):
         return function(kernel, float(bandwidth.flat[0]), points, length)
     return function.__wrapped__(kernel, bandwidth[..., None], points, length)  # type: ignore[attr-defined]
@@ -130,7 +129,7 @@ def _each(function: Callable[..., Array], kernel: str, bandwidth: Array, points:
 def _overlap(kernel: str, bandwidth: Any, points: int, length: float) -> Array:
     from scipy.fft import dct
 
-    # Twice the frequency appears in cos^2 = (1 + cos 2x) / 2; the series is cut where it is negligible.
+    # cos^2 x = (1 + cos 2x) / 2 doubles the frequency; negligible terms of the series are omitted.
     square = KERNELS[kernel].transform(pi * np.arange(1, points) * bandwidth / length) ** 2
     series = np.zeros((*square.shape[:-1], points))
     series[..., 2::2] = square[..., : (points - 1) // 2]

@@ -1,8 +1,8 @@
-"""The cells that scores are summed in.
+"""Layout of the score cells.
 
-Cells are K equal parts of [0, 1]. The first and the last of them are divided further, each
-octave of the distance to the wall into eighths, because the scores of a confident model crowd
-there. Bin edges i/B with B a divisor of K are cell edges to the last bit.
+Cells are K equal parts of [0, 1]. The first and the last part are divided further, each octave of the
+distance to 0 or 1 into eighths, because the scores of a confident model are concentrated there. Bin edges i/B
+with B a divisor of K are exactly cell edges.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant.score_data.moments import Array
 
-# Distances to the wall below this share one cell; 1 - 2^-50 is a few steps of float64 below 1.
+# Distances to 0 or 1 below this share one cell; 1 - 2^-50 is a few steps of float64 below 1.
 NEAREST = 2.0**-50
 # Keeps the exponent and three bits of the mantissa of a float64: eighths of an octave.
 _SHIFT = 49
@@ -23,7 +23,7 @@ _FIRST = int(np.array([NEAREST]).view(np.int64)[0] >> _SHIFT)
 
 @dataclass(frozen=True)
 class Layout:
-    """The cells: which one a score lies in, and the least and largest score of each.
+    """Score cells: their bounds, and the cell of each score.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Layout:
 
     @property
     def low(self) -> Array:
-        """Least score of each cell."""
+        """Smallest score of each cell."""
         return _bounds(self.uniform)[0]
 
     @property
@@ -50,12 +50,12 @@ class Layout:
 
     @property
     def parts(self) -> Array:
-        """Edges of the equal parts, the last one infinite: 1 belongs to the part below it."""
+        """Edges of the equal parts; the last one is infinite because 1 belongs to the last part."""
         return _parts(self.uniform)
 
     @property
     def walls(self) -> tuple[int, int, int, int]:
-        """Numbers of cells in the first and in the last part; how a distance to the wall tells its cell."""
+        """Cell counts of the first and the last part, and constants that map a distance to its cell."""
         return (*_depths(self.uniform), _FIRST, _SHIFT)
 
     def locate(self, score: Array) -> Array:
@@ -69,7 +69,7 @@ class Layout:
         flat = score.astype(np.float64, copy=False).ravel()
         k, (below, above) = self.uniform, _depths(self.uniform)
         cell = (flat * k).astype(np.intp)
-        # The product is rounded: next to an edge the comparison with it decides.
+        # The product is rounded: compare with the edges to correct the cell.
         cell -= flat < self.parts[cell]
         cell += flat >= self.parts[cell + 1]
         first, last = np.flatnonzero(cell == 0), np.flatnonzero(cell == k - 1)
@@ -82,7 +82,7 @@ class Layout:
 
 
 def _octave_eighth(distance: Array) -> Array:
-    """Return the number of the eighth of an octave that a distance lies in, 0 below NEAREST."""
+    """Return the index of the eighth of an octave that contains a distance; 0 below NEAREST."""
     code = distance.view(np.int64) >> _SHIFT
     return np.maximum(code - (_FIRST - 1), 0)
 

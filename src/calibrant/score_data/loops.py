@@ -1,4 +1,4 @@
-"""The tally by the compiled loop: from arrays to sums, in pieces that threads share."""
+"""Sums over rows by the compiled loop, divided among threads."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from calibrant import compiled
 from calibrant.score_data.layout import Layout
 from calibrant.score_data.moments import Array, OneHot
 
-# Rows of one problem that a thread sums at a time; the sums of pieces are added in their order.
+# Rows of a problem that a thread sums at a time; the sums of the pieces are added in order.
 PIECE = 1 << 19
-# Problems side by side that are summed together: what a thread gets is made of these.
+# Adjacent problems that are summed together; the share of a thread is a multiple of this.
 TILE = 64
 
 
@@ -34,16 +34,16 @@ def sums_of(
     score, outcome, weight : arrays
         The rows.
     cuts, origin : arrays
-        Shared by all problems, or with a line for each.
+        Shared by all problems, or one row for each.
     powers : int
     layout : Layout, optional
-        Groups are its cells, and the cuts the edges of its equal parts.
+        If given, groups are its cells, and the cuts are the edges of its equal parts.
     squares : bool
 
     Returns
     -------
     array, shape (powers + 1 + squares, 2, *batch, groups)
-        None where there is no compiled loop, or none for arrays of such a type.
+        None if there is no compiled loop for these types.
     """
     loops = compiled.loops
     if loops is None or score.dtype.char not in "dfe" or not _plain(score):
@@ -71,9 +71,9 @@ def sums_of(
         loops.add_sums(*own, *groups, sums, powers, squares, *walls, first)
         return sums
 
-    def of_problems(some: slice) -> None:
-        own = [line if line is None or len(line) == 1 else line[some] for line in (*rows, *groups)]
-        loops.add_sums(*own, sums[:, :, some], powers, squares, *walls, first + some.start)
+    def of_problems(block: slice) -> None:
+        own = [line if line is None or len(line) == 1 else line[block] for line in (*rows, *groups)]
+        loops.add_sums(*own, sums[:, :, block], powers, squares, *walls, first + block.start)
 
     if problems == 1 and n <= PIECE:
         sums = of_rows(slice(None))
@@ -93,22 +93,23 @@ def sums_of(
 def sums_where_held(
     score: Array, outcome: Array | OneHot, weight: Array | None, layout: Layout
 ) -> tuple[Array, Array] | None:
-    """Sum the rows of several problems side by side in the cells of a layout that hold any of all of them.
+    """Sum the rows of several adjacent problems in the non-empty cells of a layout.
 
-    Most cells of many classes hold none: a table of all would take longer to fill and to read than the rows.
+    With many classes most cells are empty: a table of all cells would be slower to process than the rows.
 
     Returns
     -------
     held, sums : arrays (cells,) and (3, problems, cells)
-        The numbers of these cells; and of each problem rows, scores above the least of the cell, and positive
-        outcomes. None where there is no compiled loop for such rows.
+        Indices of these cells; and for each problem the number of rows, the sum of scores relative to the
+        lower end of the cell, and the number of positive outcomes. None if there is no compiled loop for such
+        rows.
     """
     loops = compiled.loops
     if loops is None or weight is not None or not isinstance(outcome, OneHot) or score.dtype.char not in "df":
         return None
     if not _plain(score) or not _side_by_side(score, None, layout.parts, None, layout):
         return None
-    # Memory that no cell is placed in is never touched.
+    # Most of this memory is never touched, and therefore not allocated by the system.
     place, sums = np.empty(layout.size, np.int32), np.zeros((layout.size, len(score), 3))
     loops.sum_held(score, outcome.code, layout.parts, layout.low, place, sums, *layout.walls, outcome.first)
     held = np.flatnonzero(place >= 0)
@@ -118,7 +119,7 @@ def sums_where_held(
 def _side_by_side(
     score: Array, weight: Array | None, cuts: Array, origin: Array | None, layout: Layout | None
 ) -> bool:
-    """Tell whether the scores of a row lie side by side, and all problems share what there is besides."""
+    """Return whether the scores of a row are adjacent in memory, and problems share all other inputs."""
     common = (cuts.ndim == 1 or layout is not None) and (origin is None or origin.ndim == 1)
     return (
         score.ndim == 2
@@ -129,7 +130,7 @@ def _side_by_side(
 
 
 def _batch(score: Array, outcome: Array, weight: Array | None) -> tuple[int, ...]:
-    """Return the axes of the problems whose rows these are."""
+    """Return the shape of the batch."""
     if score.shape == outcome.shape and (weight is None or weight.shape == score.shape):
         return score.shape[:-1]
     present = [score, outcome] if weight is None else [score, outcome, weight]
@@ -137,7 +138,7 @@ def _batch(score: Array, outcome: Array, weight: Array | None) -> tuple[int, ...
 
 
 def _lines(values: Array | None, batch: tuple[int, ...], size: int) -> Array | None:
-    """Return a line of some size for each problem; those that share one have the same memory."""
+    """Return an array with one row per problem; problems that share values share memory."""
     if values is None:
         return None
     if values.ndim == 1:
@@ -146,12 +147,12 @@ def _lines(values: Array | None, batch: tuple[int, ...], size: int) -> Array | N
 
 
 def _typed(weight: Array | None) -> Array | None:
-    """Return weights in one of the two types of the loop."""
+    """Return weights in one of the two types supported by the loop."""
     if weight is None or (weight.dtype.char in "dl" and _plain(weight)):
         return weight
     return weight.astype(np.int64 if weight.dtype.kind in "iub" else np.float64)
 
 
 def _plain(values: Array) -> bool:
-    """Tell whether numbers lie in memory as the machine reads them."""
+    """Return whether an array is aligned and in native byte order."""
     return values.flags.aligned and values.dtype.isnative

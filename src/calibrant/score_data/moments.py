@@ -1,8 +1,7 @@
-"""The common currency: sums over groups of rows.
+"""Sums over groups of rows, the input of all estimators.
 
-A group is a bin, a score cell or a run of tied scores. Every estimator of the library reads
-these sums and nothing else, which is why ties, the order of the rows, repetition, chunking and
-merging hold by construction.
+A group is a bin, a score cell or a run of tied scores. Estimators use only these sums. Their results are
+therefore invariant under the order of rows, repetition versus counts, chunking and merging.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def pool(values: Array, group: Array, size: int) -> Array:
     shape = np.broadcast_shapes(values.shape, group.shape)
     batch, k = shape[:-1], shape[-1]
     if group.size == k < values.size and np.all(np.diff(group) >= 0):
-        # Groups that all entries share, as runs: their sums need no index.
+        # Sorted groups that all entries share can be summed without an index.
         start = np.flatnonzero(np.diff(group.ravel(), prepend=-1))
         sums = np.zeros((*batch, size))
         sums[..., group.ravel()[start]] = np.add.reduceat(values, start, axis=-1)
@@ -39,7 +38,7 @@ def pool(values: Array, group: Array, size: int) -> Array:
 
 
 def distinct(rows: Array) -> Array:
-    """Return one row where all rows of a batch are the same memory, as those of scores drawn for once.
+    """Return a single row if all rows of a batch share memory, as the scores of simulated outcomes do.
 
     >>> distinct(np.broadcast_to(np.ones(2), (3, 2))).shape, distinct(np.ones((3, 2))).shape
     ((1, 2), (3, 2))
@@ -48,7 +47,7 @@ def distinct(rows: Array) -> Array:
 
 
 def check_kind(weight: Array | None, *, counts: bool) -> None:
-    """Refuse numbers in floating point as counts: importance weights whose flag was forgotten.
+    """Raise an error for floating point counts, which are importance weights without their flag.
 
     >>> check_kind(np.array([1.5, 2.0]), counts=False)
     >>> check_kind(np.array([1.5, 2.0]), counts=True)
@@ -61,7 +60,7 @@ def check_kind(weight: Array | None, *, counts: bool) -> None:
 
 
 def single(batch: tuple[int, ...]) -> None:
-    """Refuse a batch where one problem is due."""
+    """Raise an error for a batch where a single problem is required."""
     if batch:
         raise ValueError(f"a batch of shape {batch} cannot be drawn anew; pick one problem first")
 
@@ -73,14 +72,14 @@ def unbiased(variance: Array, n: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class OneHot:
-    """Whether each row is of each class, as an array of shape (classes, rows) that is made when needed.
+    """Class membership of each row, as a lazily built array of shape (classes, rows).
 
     Parameters
     ----------
     code : array of int64
         The class of each row.
     first, size : int
-        The classes, by number.
+        Index of the first class, and number of classes.
 
     Examples
     --------
@@ -147,7 +146,7 @@ class Bins:
         return np.divide(total, self.w, out=np.full(np.shape(total), np.nan), where=self.w > 0)
 
     def pooled(self, group: Array, size: int) -> Bins:
-        """Join bins: bin k goes to `group[..., k]`."""
+        """Pool bins: bin k is added to `group[..., k]`."""
         return Bins(*(pool(part, group, size) for part in (self.w, self.ws, self.wy)))
 
 
@@ -155,8 +154,8 @@ class Bins:
 class Moments:
     """Five sums per group: weight, score, outcome, score times outcome, score squared.
 
-    Scores are measured from the group's `origin`, so that sums over a narrow group keep their
-    digits: a mapping divides them by the distance of two bin centres, which may be tiny.
+    Scores are relative to the `origin` of the group, so that sums over a narrow group stay accurate: the
+    convex mapping divides them by the distance of two bin centres, which may be tiny.
     """
 
     w: Array
@@ -168,7 +167,7 @@ class Moments:
 
     @classmethod
     def by_outcome(cls, sums: Array, origin: Array) -> Moments:
-        """Join the sums of both outcomes, an array of shape (powers, 2, ...); missing squares are NaN.
+        """Combine the sums of both outcomes, an array of shape (powers, 2, ...); missing squares are NaN.
 
         >>> Moments.by_outcome(np.array([[[1.0], [2.0]], [[0.25], [0.5]]]), np.zeros(1)).parts
         (array([3.]), array([0.75]), array([2.]), array([0.5]), array([nan]))
@@ -179,7 +178,7 @@ class Moments:
 
     @property
     def bins(self) -> Bins:
-        """The sums of mass, score and outcome, scores measured from zero."""
+        """The sums of mass, score and outcome, with scores relative to zero."""
         return Bins(self.w, self.ws + self.origin * self.w, self.wy)
 
     @property
@@ -188,21 +187,21 @@ class Moments:
         return self.w, self.ws, self.wy, self.wsy, self.wss
 
     def __add__(self, other: Moments) -> Moments:
-        """Sum the rows of both, group by group; both must measure from the same origins."""
+        """Add the sums of both, group by group; both must have the same origins."""
         w, ws, wy, wsy, wss = (a + b for a, b in zip(self.parts, other.parts, strict=True))
         return Moments(w, ws, wy, wsy, wss, self.origin)
 
     def each(self, change: Callable[[Array], Array]) -> Moments:
-        """Return what a function makes of each of the five sums, measured from the same origins."""
+        """Apply a function to each of the five sums; the origins stay the same."""
         w, ws, wy, wsy, wss = map(change, self.parts)
         return Moments(w, ws, wy, wsy, wss, self.origin)
 
     def __getitem__(self, key: Any) -> Moments:
-        """Return some of the groups, or one entry of a batch."""
+        """Return a subset of the groups, or one entry of a batch."""
         return Moments(*(part[key] for part in (*self.parts, np.broadcast_to(self.origin, self.w.shape))))
 
     def about(self, origin: Array) -> Moments:
-        """Return the same sums with scores measured from another origin.
+        """Return the same sums with scores relative to another origin.
 
         >>> moments = Moments(*(np.array([v]) for v in (2.0, 0.5, 1.0, 0.2, 0.17)), np.array([0.5]))
         >>> moments.about(np.array([0.25])).ws
@@ -219,7 +218,7 @@ class Moments:
         )
 
     def pooled(self, group: Array, origin: Array) -> Moments:
-        """Join groups: group k goes to `group[..., k]`, measured from that one's origin."""
+        """Pool groups: group k is added to `group[..., k]`, relative to the origin of the latter."""
         size = origin.shape[-1]
         at = np.take_along_axis(np.broadcast_to(origin, (*group.shape[:-1], size)), group, axis=-1)
         w, ws, wy, wsy, wss = (pool(part, group, size) for part in self.about(at).parts)

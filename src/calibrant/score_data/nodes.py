@@ -1,9 +1,10 @@
-"""Rows as weighted nodes that have the same sums under every smooth kernel, however many rows there are.
+"""Rows as weighted nodes with the same sums under every smooth kernel, for any number of rows.
 
-A row belongs to the nearer wall. Its distance from there lies in a cell that the exponent of the distance and
-the first bits of its mantissa tell: cells are as narrow beside their distance everywhere, and need no
-logarithm. The moments of the place within a cell become weights of as many Chebyshev nodes, under which every
-polynomial of lower degree has the sum that it has over the rows.
+A row is assigned to the nearer boundary, 0 or 1. Its distance from the boundary lies in a cell, which is
+given by the exponent and the first bits of the mantissa of the distance: the relative width of all cells is
+the same, and no logarithm is needed. The moments of the positions within a cell are converted to weights of
+as many Chebyshev nodes, so that every polynomial of lower degree has the same sum over the nodes as over the
+rows.
 """
 
 from __future__ import annotations
@@ -17,30 +18,30 @@ import numpy as np
 from calibrant.score_data import Array, Cells, Sample, ScoreData
 from calibrant.score_data.layout import NEAREST
 
-# Up to this many rows are nodes themselves.
+# Up to this many rows, every row is a node.
 ROWS = 4096
-# Bits of the mantissa that tell cells apart: few up to the distance 2^-FAR, where kernels change by octaves.
+# Bits of the mantissa that define the cells: fewer below the distance 2^-FAR, where kernels change slowly.
 BITS, FAR_BITS, FAR = 6, 2, 60
-# Distances below 2^-NONE are none.
+# Distances below 2^-NONE are treated as zero.
 NONE = 1000
-# Cells before the near ones, the wall among them.
+# Number of cells below the distance 2^-FAR, including the boundary.
 _FIRST_NEAR = ((NONE - FAR) << FAR_BITS) + 1
-# Moments of a cell, and nodes in it.
+# Number of moments and of nodes of a cell.
 MOMENTS = 6
-# Rows summed at a time: they stay in the cache.
+# Rows summed at a time, so that they stay in the cache.
 CHUNK = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Weighted places between two walls that are 1 apart, of one problem or of a batch of equal length.
+    """Weighted points between the boundaries 0 and 1, of one problem or of a batch of equal length.
 
     Attributes
     ----------
     below, above : arrays
-        Distance from the lower and from the upper wall: each of full precision where it is small.
+        Distance from the lower and from the upper boundary, each with full precision if it is small.
     weights : array
-        Mass and positive mass of each node, on a last axis; single ones may be negative.
+        Mass and positive mass of each node, on the last axis; weights may be negative.
     """
 
     below: Array
@@ -54,20 +55,20 @@ class Nodes:
 
     @property
     def on_walls(self) -> Array:
-        """Mass and positive mass on the lower and on the upper wall: shape (..., 2, 2)."""
+        """Mass and positive mass at the lower and at the upper boundary: shape (..., 2, 2)."""
         on = np.stack([self.below == 0, self.above == 0], axis=-2)
         return on.astype(np.float64) @ self.weights
 
     @classmethod
     def of_rows(cls, score: Array, outcome: Array, weight: Array, support: tuple[float, float]) -> Nodes:
-        """Take every row for a node."""
+        """Use every row as a node."""
         return cls(*_distances(score, support), np.stack([weight, weight * outcome], axis=-1))
 
     @classmethod
     def of_cells(
         cls, score: Array, outcome: Array, weight: Array, support: tuple[float, float], bits: int = BITS
     ) -> Nodes:
-        """Sum rows cell by cell: six nodes a cell, however many rows are in it.
+        """Sum rows by cell, with six nodes per cell.
 
         >>> rng = np.random.default_rng(0)
         >>> rows = rng.random(9999), rng.random(9999) < 0.5, np.ones(9999), (0.0, 1.0)
@@ -108,47 +109,48 @@ class Nodes:
         return cls(np.where(upper, other, distance), np.where(upper, distance, other), weights)
 
     def over(self, divisor: Array) -> Nodes:
-        """Return the same places with weights over a divisor; those whose divisor is 0 keep them."""
+        """Divide the weights by a divisor; weights with divisor 0 are kept."""
         divisor = np.where(divisor > 0, divisor, 1.0)[..., None]
         return Nodes(self.below, self.above, self.weights / divisor)
 
     def alone(self) -> Nodes:
-        """Return one problem as a batch."""
+        """Return a single problem as a batch of one."""
         return Nodes(self.below[None], self.above[None], self.weights[None])
 
 
-def nodes(evidence: ScoreData, bits: Iterable[int]) -> Iterator[Nodes]:
-    """Yield the nodes of all problems in batches along a first axis; many rows by cells of so many bits.
+def nodes(data: ScoreData, bits: Iterable[int]) -> Iterator[Nodes]:
+    """Yield the nodes of all problems in batches along the first axis.
 
-    Those of a sketch are at the mean scores of the positive and of the negative rows of each of its cells.
-    Its outermost cells, which are 2^-50 wide, are the walls.
+    Large problems are summed into cells with `bits` bits of the mantissa. The nodes of a sketch are the mean
+    scores of the positive and of the negative rows of each cell. Its outermost cells, of width 2^-50, are
+    treated as the boundaries.
     """
-    if isinstance(evidence, Sample) and evidence.shape[-1] <= ROWS:
-        weight = np.ones(1) if evidence.weight is None else evidence.weight
-        shape = (-1, evidence.shape[-1])
-        parts = (np.broadcast_to(part, evidence.shape) for part in (evidence.score, evidence.outcome, weight))
+    if isinstance(data, Sample) and data.shape[-1] <= ROWS:
+        weight = np.ones(1) if data.weight is None else data.weight
+        shape = (-1, data.shape[-1])
+        parts = (np.broadcast_to(part, data.shape) for part in (data.score, data.outcome, weight))
         score, outcome, weight = (part.reshape(shape).astype(np.float64) for part in parts)
         step = max(1, CHUNK // shape[1])
         for part in (slice(a, a + step) for a in range(0, len(score), step)):
-            yield Nodes.of_rows(score[part], outcome[part], weight[part], evidence.support)
+            yield Nodes.of_rows(score[part], outcome[part], weight[part], data.support)
         return
-    for (score, outcome, weight), own in zip(evidence.rows(), bits, strict=True):
-        if isinstance(evidence, Cells):
+    for (score, outcome, weight), n_bits in zip(data.rows(), bits, strict=True):
+        if isinstance(data, Cells):
             score = np.where(score < NEAREST, 0.0, np.where(1 - score < NEAREST, 1.0, score))
         if score.size > ROWS:
-            yield Nodes.of_cells(score, outcome, weight, evidence.support, own).alone()
+            yield Nodes.of_cells(score, outcome, weight, data.support, n_bits).alone()
         else:
-            yield Nodes.of_rows(score, outcome, weight, evidence.support).alone()
+            yield Nodes.of_rows(score, outcome, weight, data.support).alone()
 
 
 def _distances(score: Array, support: tuple[float, float]) -> tuple[Array, Array]:
-    """Return the distances from both walls, whose own distance is 1.
+    """Return the distances from both ends of the support, scaled to a support of length 1.
 
     >>> [part.tolist() for part in _distances(np.array([0.25, 1.0]), (0.25, 1.0))]
     [[0.0, 1.0], [1.0, 0.0]]
     """
     low, high = support
-    # A confidence may be below 1/C by rounding.
+    # Rounding may move a confidence below 1/C.
     below, above = np.maximum(score - low, 0.0), high - score
     if high - low == 1:
         return below, above
@@ -156,7 +158,7 @@ def _distances(score: Array, support: tuple[float, float]) -> tuple[Array, Array
 
 
 def _cell_of(distance: Array, bits: int) -> Array:
-    """Return the cell of distances up to one half: 0 for the wall, those up to 2^-FAR, then the others."""
+    """Return the cell of distances up to 1/2: 0 is the boundary, then those up to 2^-FAR, then the rest."""
     code = distance.view(np.int64)
     cell = (code >> (52 - bits)) + (_FIRST_NEAR - ((1023 - FAR) << bits))
     if (far := np.flatnonzero(distance < 2.0**-FAR)).size:
@@ -166,17 +168,17 @@ def _cell_of(distance: Array, bits: int) -> Array:
 
 @lru_cache(maxsize=8)
 def _cells(bits: int) -> tuple[Array, Array]:
-    """Return the left end and the width of each cell between a wall and the middle."""
+    """Return the lower edges and the width of each cell between a boundary and 1/2."""
     far = (np.arange((1023 - NONE) << FAR_BITS, (1023 - FAR) << FAR_BITS) << (52 - FAR_BITS)).view(np.float64)
     near = (np.arange((1023 - FAR) << bits, (1022 << bits) + 2) << (52 - bits)).view(np.float64)
-    edge = np.concatenate([[0.0], far, near])
-    width = np.diff(edge)
+    edges = np.concatenate([[0.0], far, near])
+    width = np.diff(edges)
     width[0] = 0.0
-    return edge[:-1], width
+    return edges[:-1], width
 
 
 @lru_cache(maxsize=1)
 def _chebyshev() -> tuple[Array, Array]:
-    """Return the nodes of a cell from -1 to 1, and the matrix that makes weights of moments."""
+    """Return the Chebyshev nodes on [-1, 1], and the matrix that converts moments to weights."""
     root = np.cos(np.pi * (np.arange(MOMENTS) + 0.5) / MOMENTS)
     return root, np.linalg.inv(np.vander(root, increasing=True).T)

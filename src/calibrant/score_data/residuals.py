@@ -1,8 +1,8 @@
-"""Residuals in score order: what is left of the evidence when only its running sums matter.
+"""Residuals in score order, the sufficient statistics of methods based on cumulative sums.
 
-Scores that share a cell of the fine layout count as one score, so rows, sketches and merged
-sketches of that layout give the same residuals to rounding. So do scores that rounding leaves on both sides
-of a cell's edge: edges are round numbers, and a score of 0.3 is often computed as the float below.
+Scores in the same cell of the fine layout are pooled. Rows, sketches and merged sketches of that layout
+therefore give the same residuals up to rounding. Scores that differ only by rounding are pooled across a cell
+edge: edges are round numbers, and a score of 0.3 is often computed as the next smaller float.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from calibrant.score_data.loops import sums_where_held
 from calibrant.score_data.moments import Array
 from calibrant.score_data.sample import Sample
 
-# From this many rows on, counting by cell is cheaper than sorting.
-COUNTED = 8192
-# Rows of a problem among which repeated scores are looked for, and rows that are hashed at once. Without
-# repeated scores fewer sums are needed, which makes the class-wise error 1.3 to 1.5 times as fast.
-LOOKED_AT, HASHED = 2048, 1 << 16
-# Scores are equal up to rounding where they differ by no more than this share of the distance to 0 or 1.
+# For at least this many rows, summing by cell is faster than sorting.
+SUMMED_FROM = 8192
+# Number of rows that are searched for repeated scores, and of rows hashed at once. Without repeated scores
+# fewer sums are needed, which makes the class-wise error 1.3 to 1.5 times as fast.
+SEARCHED_ROWS, HASHED = 2048, 1 << 16
+# Scores are tied if they differ by at most this share of the distance to 0 or 1.
 TIED = 1e-11
-# Rows of a cell share one score where their variance is below this share of the squared width of the cell.
-# Where this share of all rows does so with others, a stray row in a cell of at least so many rows counts with
-# the score that dominates it, up to this share of the squared width.
+# Rows of a cell share one score if their variance is below EXACT times the squared width of the cell. If at
+# least a share DISCRETE of all rows is in such cells with several rows, the scores are discrete: then a cell
+# of at least DOMINATED_ROWS rows also counts as a single score up to a variance of DOMINATED times the
+# squared width.
 EXACT, DISCRETE, DOMINATED_ROWS, DOMINATED = 1e-12, 0.1, 8.0, 0.005
 
 
@@ -39,14 +40,14 @@ class Residuals:
     Attributes
     ----------
     mass : array
-        Weight of each step; sums to the effective number of rows. Steps without mass do not count.
+        Weight of each step; the sum is the effective number of rows. Steps without mass are ignored.
     score : array
         Mean score of each step.
     residual : array
-        Sum of outcome minus score, weighted.
+        Weighted sum of outcome minus score.
     spread : array
-        Sum of squared weights (of weights, where they are counts): times the variance of an
-        outcome, the variance of the residual.
+        Sum of squared weights (of weights, if they are counts). Its product with the variance of an outcome
+        is the variance of the residual.
     one_score : array of bool
         Whether all rows of the step have the same score.
     """
@@ -58,8 +59,8 @@ class Residuals:
     one_score: Array
 
     @classmethod
-    def of(cls, evidence: Any, *, ties: bool = True) -> Residuals:
-        """Return the residuals of rows or of cells; without `ties` no score is taken for shared.
+    def of(cls, data: Any, *, ties: bool = True) -> Residuals:
+        """Return the residuals of rows or of cells; without `ties`, no score is treated as shared.
 
         >>> residuals = Residuals.of(Sample(np.array([0.9, 0.2, 0.2]), np.array([True, False, True])))
         >>> residuals.score
@@ -67,19 +68,19 @@ class Residuals:
         >>> residuals.residual.round(3)
         array([0.6, 0. , 0.1])
         """
-        if isinstance(evidence, Cells):
-            found = cls._from_cells(evidence)
-        elif evidence.shape[-1] < COUNTED:
-            found = cls._from_few(evidence)
+        if isinstance(data, Cells):
+            residuals = cls._from_cells(data)
+        elif data.shape[-1] < SUMMED_FROM:
+            residuals = cls._from_few(data)
         else:
-            found = cls._from_many(evidence, ties=ties)
-        found = found._ties_joined()
-        return found if ties else replace(found, one_score=np.zeros(found.mass.shape, dtype=bool))
+            residuals = cls._from_many(data, ties=ties)
+        residuals = residuals._ties_pooled()
+        return residuals if ties else replace(residuals, one_score=np.zeros(residuals.mass.shape, dtype=bool))
 
     def thinned(self, times: float, noisier: float = 1.0) -> Residuals:
-        """Return what so many times fewer rows with the same frequencies would leave.
+        """Divide the effective number of rows by `times`, with the same frequencies.
 
-        With `noisier` the variance of the residuals is that much larger.
+        The variance of the residuals is multiplied by `noisier`.
 
         >>> residuals = Residuals.of(Sample(np.repeat([0.2, 0.9], 3), np.repeat([False, True], 3)))
         >>> float(residuals.thinned(3).n)
@@ -100,7 +101,7 @@ class Residuals:
 
     @property
     def flat(self) -> Residuals:
-        """The same problems along one axis."""
+        """The same problems with a single batch axis."""
         rows = int(np.prod(self.batch, dtype=np.intp))
         return Residuals(*(part.reshape(rows, -1) for part in self._parts))
 
@@ -110,16 +111,16 @@ class Residuals:
 
     @property
     def frequency(self) -> Array:
-        """Share of positive outcomes of each step; the score where there is no mass."""
+        """Share of positive outcomes of each step; the score if there is no mass."""
         gap = np.divide(self.residual, self.mass, out=np.zeros(self.mass.shape), where=self.mass > 0)
         return np.clip(self.score + gap, 0.0, 1.0)
 
     def __getitem__(self, entry: Any) -> Residuals:
-        """One problem of a batch, or some of them; of a single problem, some of its steps."""
+        """Return a subset of the problems of a batch, or a subset of the steps of a single problem."""
         return Residuals(*(part[entry] for part in self._parts))
 
     def coarser(self, most: int) -> Residuals:
-        """Return at most about `most` steps of a single problem: neighbours joined where steps are many.
+        """Pool neighbouring steps of a single problem to at most about `most` steps.
 
         >>> Residuals.of(Sample(np.arange(8) / 8, np.arange(8) > 3)).coarser(2).mass
         array([4., 4.])
@@ -127,27 +128,27 @@ class Residuals:
         held = self[self.mass > 0]
         if held.mass.size <= most:
             return held
-        # Both rows and their variance are spread evenly, whatever the scores crowd at.
+        # Equal shares of the mean of two measures: the mass and the variance of the residuals.
         p = held.score
-        clock = held.spread * (p * (1 - p) + 1e-6)
-        time = np.cumsum((held.mass / held.mass.sum() + clock / clock.sum()) / 2)
+        variance = held.spread * (p * (1 - p) + 1e-6)
+        time = np.cumsum((held.mass / held.mass.sum() + variance / variance.sum()) / 2)
         return held.pooled(np.minimum((time * most).astype(np.intp), most - 1))
 
     def pooled(self, group: Array) -> Residuals:
-        """Return one step for each group of neighbours in a single problem.
+        """Pool the steps of each group of neighbours in a single problem.
 
         >>> residuals = Residuals.of(Sample(np.array([0.2, 0.4, 0.9]), np.array([False, True, True])))
         >>> residuals.pooled(np.array([0, 0, 1])).mass
         array([2., 1.])
         """
-        return self._joined(group)[np.flatnonzero(np.diff(group, prepend=group[0] - 1))]
+        return self._pooled_runs(group)[np.flatnonzero(np.diff(group, prepend=group[0] - 1))]
 
-    def _joined(self, run: Array) -> Residuals:
-        """Join neighbours that are equal in `run`: the first of them has their mass, the others have none."""
+    def _pooled_runs(self, run: Array) -> Residuals:
+        """Pool neighbours that are equal in `run`: the first of them gets the mass, the others get none."""
         parts = (self.mass, self.residual, self.spread, self.mass * self.score)
         mass, residual, spread, ws = tally.sums_in_runs(run, *parts)
         score = np.divide(ws, mass, out=self.score.copy(), where=mass > 0)
-        # Rounding may move the mean of a run out of it, and past that of the next.
+        # Rounding may move the mean out of the range of its scores, even past the next mean.
         fresh = np.ones(run.shape, dtype=bool)
         np.not_equal(run[..., 1:], run[..., :-1], out=fresh[..., 1:])
         start = np.flatnonzero(fresh)
@@ -159,8 +160,8 @@ class Residuals:
         one_score.ravel()[start] = same & (mixed.ravel()[start] == 0)
         return Residuals(mass, score, residual, spread, one_score)
 
-    def _ties_joined(self) -> Residuals:
-        """Join neighbours whose scores agree up to rounding.
+    def _ties_pooled(self) -> Residuals:
+        """Pool neighbours whose scores are equal up to rounding.
 
         >>> score = np.array([0.3, np.nextafter(0.3, 0), 0.5])  # 0.3 is the edge of a cell
         >>> Residuals.of(Sample(score, np.array([True, False, True]))).mass
@@ -173,7 +174,7 @@ class Residuals:
             return self
         fresh = np.zeros(self.mass.size, dtype=np.intp)
         fresh[held[1:][~tied]] = 1
-        return self._joined(np.cumsum(fresh).reshape(self.mass.shape))
+        return self._pooled_runs(np.cumsum(fresh).reshape(self.mass.shape))
 
     @classmethod
     def _from_few(cls, sample: Sample) -> Residuals:
@@ -182,30 +183,30 @@ class Residuals:
         spread = mass if sample.counts else mass * mass
         rows = cls(mass, score, mass * (outcome - score), spread, np.ones(sample.shape, dtype=bool))
         cell = FINE.locate(score)
-        joined = rows._joined(cell)
+        pooled = rows._pooled_runs(cell)
         away = score - FINE.low[cell]
         ws, wss = tally.sums_in_runs(cell, mass * away, mass * away**2)
         width = (FINE.high - FINE.low)[cell]
-        one_score = _one_score(joined.mass, ws, wss, width, joined.spread)
-        return replace(joined, one_score=one_score)._scaled(sample.n)
+        one_score = _one_score(pooled.mass, ws, wss, width, pooled.spread)
+        return replace(pooled, one_score=one_score)._scaled(sample.n)
 
     @classmethod
     def _from_many(cls, sample: Sample, *, ties: bool) -> Residuals:
-        found = None
+        sums = None
         if not ties or not _repeats(sample):
-            found = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
-        if found is None:
+            sums = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
+        if sums is None:
             return cls._from_cells(Cells.of(sample))
-        held, (w, ws, wy) = found
-        # Without sums of squares no score is known to be shared.
+        held, (w, ws, wy) = sums
+        # Without sums of squares, no score can be identified as shared.
         return cls._of_sums(w, ws, wy, np.full(w.shape, np.nan), FINE.low[held], FINE.high[held], w)
 
     @classmethod
     def _from_cells(cls, cells: Cells) -> Residuals:
-        """Return the residuals of the cells that hold anything."""
+        """Return the residuals of the non-empty cells."""
         w, ws, wy, _, wss = cells.tie_groups().parts
         held = np.flatnonzero((w > 0).reshape(-1, w.shape[-1]).any(axis=0))
-        # Most cells of many classes are empty: what follows is for the others alone.
+        # With many classes most cells are empty, so drop them first.
         per_row = None if cells.spread is not None else (cells.squares / w.sum(axis=-1))[..., None]
         w, ws, wy, wss, low, high = (part[..., held] for part in (w, ws, wy, wss, cells.low, cells.high))
         spread = cells.own_squares[..., held] if per_row is None else w * per_row
@@ -215,13 +216,13 @@ class Residuals:
     def _of_sums(
         cls, w: Array, ws: Array, wy: Array, wss: Array, low: Array, high: Array, spread: Array
     ) -> Residuals:
-        """Return the residuals of cells with these bounds from sums, scores measured from the least."""
+        """Return the residuals of cells from sums of scores relative to the lower end of each cell."""
         mean = np.divide(ws, w, out=np.zeros(w.shape), where=w > 0)
         one_score = _one_score(w, ws, wss, high - low, spread)
         return cls(w, np.clip(low + mean, low, high), wy - w * low - ws, spread, one_score)
 
     def _scaled(self, n: Array) -> Residuals:
-        """Return the same with weights on the scale on which they sum to the effective number of rows."""
+        """Scale the weights so that they sum to the effective number of rows."""
         factor = (n / self.mass.sum(axis=-1))[..., None]
         if np.all(factor == 1):
             return self
@@ -231,9 +232,9 @@ class Residuals:
 
 
 def across_clusters(residuals: Residuals, sample: Any, cluster: Array | None) -> Residuals:
-    """Return the same, with scores taken for shared where rows of several clusters share them.
+    """Mark a score as shared only if rows of several clusters have it.
 
-    Repeated rows of one case resemble each other, which says nothing about the score.
+    Rows of the same cluster are correlated, which is no information about the score.
 
     >>> sample = Sample(np.array([0.2, 0.2, 0.9, 0.9]), np.array([False, True, True, True]))
     >>> across_clusters(Residuals.of(sample), sample, np.array([0, 0, 1, 2])).one_score[[0, 2]]
@@ -250,7 +251,7 @@ def across_clusters(residuals: Residuals, sample: Any, cluster: Array | None) ->
 
 
 def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> Array:
-    """Tell of cells of this width whether their rows share one score, from sums of scores and their squares.
+    """Return whether the rows of each cell share one score, from sums of scores and their squares.
 
     >>> w, wss = np.array([2.0, 2.0]), np.array([2.0, 4.0])
     >>> _one_score(w, np.array([2.0, 2.0]), wss, np.full(2, 3.0), w)
@@ -266,15 +267,16 @@ def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> 
 
 
 def _repeats(sample: Sample) -> bool:
-    """Tell whether some of the rows share a score, from some rows and from all rows of some scores.
+    """Return whether rows share scores, from a subset of the rows and from all rows of a subset of the
+    scores.
 
-    The latter are chosen by a hash of the score, so that it does not matter how rows are ordered.
+    The scores are selected by a hash, so the second check does not depend on the order of the rows.
     """
     n = sample.shape[-1]
-    some = np.sort(sample.score[..., :: max(1, n // LOOKED_AT)], axis=-1)
-    if np.any(np.diff(some, axis=-1) == 0):
+    subset = np.sort(sample.score[..., :: max(1, n // SEARCHED_ROWS)], axis=-1)
+    if np.any(np.diff(subset, axis=-1) == 0):
         return True
-    below = np.uint64(2**64 // max(1, n // LOOKED_AT) - 1)
+    below = np.uint64(2**64 // max(1, n // SEARCHED_ROWS) - 1)
     for score in sample.score.reshape(-1, n):
         chosen = []
         for first in range(0, n, HASHED):
@@ -287,7 +289,7 @@ def _repeats(sample: Sample) -> bool:
 
 
 def tied_with_last(score: Array) -> Array:
-    """Tell for each of ascending scores whether it equals the one before up to rounding.
+    """Return for each of the sorted scores whether it equals the previous one up to rounding.
 
     >>> tied_with_last(np.array([0.3, 0.1 + 0.2, 0.5]))
     array([False,  True, False])

@@ -1,4 +1,4 @@
-"""Evidence as rows: scores, outcomes and weights, kept as they came."""
+"""Score data as rows: scores, outcomes and weights."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from calibrant.compiled.cached import cached_property
 from calibrant.score_data import tally
 from calibrant.score_data.moments import Array, Bins, Moments, OneHot, check_kind, single, unbiased
 
-# Rows up to which all scores are sorted.
-FEW = 4096
-# Rounding allowed when cumulated importance weights are compared with a rank, in units of n.
+# Largest number of rows for which all scores are sorted.
+SORTED_ROWS = 4096
+# Tolerance, relative to n, when cumulative importance weights are compared with a rank.
 SLACK = 1e-9
 
 
@@ -29,7 +29,7 @@ class Sample:
     weight : array, optional
         Numbers of equal rows (integers) or importance weights (floats).
     support : pair of floats
-        Where scores can lie; smoothing reflects at its ends.
+        Range of possible scores; smoothing reflects at its ends.
     counts : bool
         Whether weights are numbers of equal rows; True without weights.
 
@@ -56,10 +56,10 @@ class Sample:
         object.__setattr__(self, "shape", shape)
 
     def __getitem__(self, entry: Any) -> Sample:
-        """Return one problem of a batch, or some of them."""
+        """Return one problem of a batch, or a subset of them."""
         score = np.broadcast_to(self.score, self.shape)[entry]
-        whole = isinstance(self.outcome, OneHot) and self.outcome.shape == self.shape
-        outcome = self.outcome[entry] if whole else np.broadcast_to(self.outcome, self.shape)[entry]
+        full = isinstance(self.outcome, OneHot) and self.outcome.shape == self.shape
+        outcome = self.outcome[entry] if full else np.broadcast_to(self.outcome, self.shape)[entry]
         weight = None if self.weight is None else np.broadcast_to(self.weight, self.shape)[entry]
         return Sample(score, outcome, weight, self.support, self.counts)
 
@@ -76,11 +76,11 @@ class Sample:
 
     @property
     def squares(self) -> Array:
-        """Sum of the squared weights of each batch entry (the sum of the weights where they are counts)."""
+        """Sum of the squared weights of each batch entry (the sum of the weights if they are counts)."""
         return self._weight_sums[1]
 
     def sorted(self) -> Sample:
-        """Return the rows of a single problem by score, and tied ones by weight."""
+        """Return the rows of a single problem sorted by score, with ties sorted by weight."""
         keys = (self.score,) if self.weight is None else (self.weight, self.score)
         order = np.lexsort(keys)
         weight = None if self.weight is None else self.weight[order]
@@ -88,11 +88,11 @@ class Sample:
 
     @property
     def expanded_size(self) -> int:
-        """Rows of a single problem, those that count several times as often as that."""
+        """Number of rows of a single problem after repeating each row by its count."""
         return int(self.n) if self.counts else self.shape[-1]
 
     def repeated(self) -> Sample:
-        """Return a single problem with each row as often as it counts; importance weights stay."""
+        """Repeat each row of a single problem by its count; importance weights are kept."""
         if self.weight is None or not self.counts:
             return self
         at = np.repeat(np.arange(self.shape[-1]), self.weight)
@@ -100,9 +100,10 @@ class Sample:
 
     @cached_property
     def in_order(self) -> tuple[Array, Array, Array | None]:
-        """Scores in order, with their outcomes and weights; among tied scores negatives come first."""
+        """Sorted scores with their outcomes and weights; negatives come first among tied scores."""
         score = np.abs(np.broadcast_to(self.score, self.shape).astype(np.float64))
-        # Floats of one sign are ordered like the integers of their bits; the outcome fits in as the last bit.
+        # Non-negative floats have the same order as their bits read as integers; the outcome is appended as
+        # the last bit.
         key = (score.view(np.int64) << 1) | np.asarray(self.outcome)
         if self.weight is None:
             key.sort(axis=-1)
@@ -115,28 +116,28 @@ class Sample:
         return (key >> 1).view(np.float64), (key & 1).astype(bool), weight
 
     def bins(self, cuts: Array) -> Bins:
-        """Sum the groups between the cuts: group k holds cuts[k-1] <= s < cuts[k]."""
-        w, ws = self._between(cuts, None, powers=1)
+        """Sum the groups between the cuts: group k contains cuts[k-1] <= s < cuts[k]."""
+        w, ws = self._sums_between(cuts, None, powers=1)
         return Bins(w[0] + w[1], ws[0] + ws[1], w[1])
 
     def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
-        """Return all five sums over the same groups, scores measured from each group's origin.
+        """Return all five sums over the same groups, with scores relative to the origin of each group.
 
-        Without `squares` the sum of squared scores is left out (NaN), which is cheaper.
+        Without `squares` the sum of squared scores is omitted (NaN), which is faster.
         """
-        return Moments.by_outcome(self._between(cuts, origin, powers=2 if squares else 1), origin)
+        return Moments.by_outcome(self._sums_between(cuts, origin, powers=2 if squares else 1), origin)
 
     def ranked(self, rank: Array) -> Array:
-        """Return the score at each rank from 0 to n - 1, every row repeated by its count.
+        """Return the score at each rank from 0 to n - 1, with every row repeated by its count.
 
         Importance weights are first scaled to sum to the effective size.
         """
         if self.weight is None:
             index = np.broadcast_to(rank.astype(np.intp), (*self.batch, rank.shape[-1]))
-            if not self.batch and self.shape[-1] > FEW:
+            if not self.batch and self.shape[-1] > SORTED_ROWS:
                 return tally.order_statistics(self.score, index)
             return np.take_along_axis(self.in_order[0], index, axis=-1)
-        score, mass = self._cumulated
+        score, mass = self._cumulative_mass
         ranked = np.empty((*self.batch, rank.shape[-1]))
         rank = np.broadcast_to(rank, ranked.shape)
         slack = 0.0 if self.counts else SLACK
@@ -165,9 +166,9 @@ class Sample:
             yield score.astype(np.float64), outcome.astype(np.float64), weight.astype(np.float64)
 
     def tie_groups(self) -> Moments:
-        """Return the moments of the runs of tied scores, in score order.
+        """Return the moments of the groups of tied scores, in score order.
 
-        A run's sums stand at its first row and zeros at the others, so a batch stays rectangular.
+        The sums of a group are stored at its first row and zeros at the others, so a batch stays rectangular.
         """
         score, outcome, weight = self.in_order
         weight = np.ones(self.shape) if weight is None else weight
@@ -191,8 +192,8 @@ class Sample:
     ) -> Sample:
         """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`.
 
-        A row that counts several times is drawn as often, and becomes a negative and a positive row. Where
-        probabilities have several rows, `size` samples are drawn by each, one after the other.
+        The outcome of a row with a count is drawn once per repetition, which gives a negative and a positive
+        row. If `probability` returns several rows, `size` samples are drawn for each of them in turn.
         """
         from calibrant.score_data.draws import each_chance
 
@@ -207,13 +208,13 @@ class Sample:
         return Sample(np.tile(self.score, 2), outcome, weight, self.support)
 
     def squared(self) -> Sample:
-        """Return the same rows with squared weights; counts stand for rows of weight one and stay."""
+        """Return the same rows with squared weights; counts are kept, since each repetition has weight 1."""
         return self if self.weight is None or self.counts else replace(self, weight=np.square(self.weight))
 
-    def _between(self, cuts: Array, origin: Array | None, powers: int) -> Array:
+    def _sums_between(self, cuts: Array, origin: Array | None, powers: int) -> Array:
         rows = (self.score, self.outcome, self.weight)
-        if cuts.ndim > 1 and self.shape[-1] < FEW:
-            rows = self.in_order  # known already where the cuts are quantiles, and searched faster
+        if cuts.ndim > 1 and self.shape[-1] < SORTED_ROWS:
+            rows = self.in_order  # already cached if the cuts are quantiles, and faster to search
         return tally.sums_between(*rows, cuts, origin, powers)
 
     @cached_property
@@ -227,7 +228,7 @@ class Sample:
         return np.broadcast_to(total, self.batch), np.broadcast_to(squares, self.batch)
 
     @cached_property
-    def _cumulated(self) -> tuple[Array, Array]:
+    def _cumulative_mass(self) -> tuple[Array, Array]:
         score, _, weight = self.in_order
         mass = np.cumsum(np.ones(self.shape) if weight is None else weight, axis=-1)
         if not self.counts:

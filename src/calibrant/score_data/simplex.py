@@ -1,7 +1,7 @@
-"""Rows of scores of all classes, as evidence on the simplex: in an order of their own, equal ones merged.
+"""Score vectors of all classes in a canonical order, with equal rows merged.
 
-Neither the order of the rows nor whether a row is repeated or counted changes what is held here, and so
-nothing that is computed from it. Scores that differ by rounding alone are equal.
+Neither the content nor anything computed from it depends on the order of the rows, or on whether repeated
+rows are given as counts. Scores that differ only by rounding are treated as equal.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 from calibrant.compiled.cached import cached_property
 from calibrant.score_data.moments import Array, check_kind
 
-# Scores read at once.
-READ = 1 << 21
-# Scores are equal up to rounding where they differ by no more than this share of themselves: 32 units in the
-# last place. Means over rows are where they differ by no more than the other.
+# Entries processed at once.
+CHUNK = 1 << 21
+# Scores are tied if their relative difference is at most TIED, 32 units in the last place. Means over rows
+# are tied if they differ by at most TIED_MEANS.
 TIED, TIED_MEANS = 2.0**-48, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Simplex:
-    """Scores of every class and the class that each row turned out to be.
+    """Score vectors and labels of canonical calibration.
 
     Attributes
     ----------
@@ -32,14 +32,14 @@ class Simplex:
     code : array (rows,)
         Column of the true class.
     weight : array (rows,)
-        How much each row counts; they sum to the effective number of rows.
+        Weight of each row; the sum is the effective number of rows.
     square : array (rows,)
-        What each adds to the variance of a sum, by its own variance: the weight itself where it counts
-        repetitions, its square where it says how much a row matters.
+        Factor of the variance of a row in the variance of a sum: the weight if weights are counts, otherwise
+        its square.
     group : array (rows,)
-        Number of the score vector of each row; equal vectors stand next to each other.
+        Index of the score vector of each row; rows with equal vectors are adjacent.
     place : array
-        Which of these rows each row of the data went to; of a row without weight any.
+        Index of the merged row of each row of the data; arbitrary for rows without weight.
 
     Examples
     --------
@@ -57,9 +57,9 @@ class Simplex:
 
     @classmethod
     def of(cls, score: Array, code: Array, weight: Array | None = None, *, counts: bool = True) -> Simplex:
-        """Put rows into an order that depends on what they hold alone.
+        """Sort rows by content, and merge equal rows.
 
-        Weights are numbers of equal rows, and without `counts` importance weights.
+        Weights are counts of equal rows or, with `counts=False`, importance weights.
         """
         n, classes = score.shape
         check_kind(weight, counts=counts)
@@ -80,19 +80,19 @@ class Simplex:
         else:
             score = score.copy()
             score[held] = without_rounding(score[held])
-        keys, ways = np.empty(n), np.random.default_rng(0).random(classes)
-        for first in range(0, n, max(1, READ // classes)):
-            part = slice(first, first + max(1, READ // classes))
-            keys[part] = np.einsum("ij,j->i", score[part].astype(np.float64), ways)
-        mixed = _mixed(keys)
-        order = np.lexsort((weight, code, mixed))
-        near = np.flatnonzero(mixed[order[1:]] == mixed[order[:-1]])
+        keys, direction = np.empty(n), np.random.default_rng(0).random(classes)
+        for first in range(0, n, max(1, CHUNK // classes)):
+            part = slice(first, first + max(1, CHUNK // classes))
+            keys[part] = np.einsum("ij,j->i", score[part].astype(np.float64), direction)
+        hashed = _hashed(keys)
+        order = np.lexsort((weight, code, hashed))
+        near = np.flatnonzero(hashed[order[1:]] == hashed[order[:-1]])
         if (score[order[near]] != score[order[near + 1]]).any():
-            # Different rows may have one key.
-            order = np.lexsort((weight, code, *score.T, mixed))
+            # Different rows may have the same key.
+            order = np.lexsort((weight, code, *score.T, hashed))
         n, order = len(order), order[weight[order] > 0]
-        mixed, score, code = mixed[order], score[order].astype(np.float64), np.asarray(code[order], np.intp)
-        near = np.flatnonzero(mixed[1:] == mixed[:-1])
+        hashed, score, code = hashed[order], score[order].astype(np.float64), np.asarray(code[order], np.intp)
+        near = np.flatnonzero(hashed[1:] == hashed[:-1])
         same = np.zeros(len(order), dtype=bool)
         same[near + 1] = (score[near + 1] == score[near]).all(axis=1)
         group = np.cumsum(~same) - 1
@@ -119,16 +119,16 @@ class Simplex:
         return float(self.weight.sum())
 
     def mean(self, each: Array) -> tuple[float, float]:
-        """Return the mean of something over the rows, and its standard error."""
-        middle = float(self.weight @ each) / self.n
-        away = each - middle
-        return middle, float(np.sqrt(self.square @ (away * away))) / self.n
+        """Return the weighted mean of a value per row, and its standard error."""
+        mean = float(self.weight @ each) / self.n
+        deviation = each - mean
+        return mean, float(np.sqrt(self.square @ (deviation * deviation))) / self.n
 
     def folds(self, count: int) -> list[slice]:
-        """Cut the rows into about equal parts, none of them through a score vector."""
+        """Split the rows into folds of about equal weight, without separating equal score vectors."""
         ends = np.cumsum(self.weight)
         at = np.searchsorted(ends, self.n * np.arange(1, count) / count)
-        # The order is that of mixed bits, so that a part of it is a random sample.
+        # Rows are sorted by a hash, so that consecutive rows are a random sample.
         starts = np.searchsorted(self.group, self.group[np.minimum(at, len(self.group) - 1)])
         cuts = np.unique(np.concatenate([[0], starts, [len(self.group)]]))
         return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
@@ -140,7 +140,7 @@ class Simplex:
 
 
 def without_rounding(score: Array) -> Array:
-    """Return scores of which those that are equal up to rounding are replaced by the least of them.
+    """Replace scores that are equal up to rounding by the smallest of them.
 
     >>> score = without_rounding(np.array([0.3, 0.1 + 0.2, 0.5]))
     >>> score[0] == score[1], score[2]
@@ -156,9 +156,9 @@ def without_rounding(score: Array) -> Array:
 
 
 def class_order(score: Array, code: Array, weight: Array | None, names: Sequence[Hashable]) -> Array:
-    """Return the columns in an order of their own, whatever order they came in and whatever they are called.
+    """Return a canonical order of the columns, which depends neither on the input order nor on class names.
 
-    Classes go by their mean scores, then by their frequencies, and by their names where both are equal.
+    Classes are sorted by mean score, then by frequency, and by name if both are tied.
 
     >>> class_order(np.array([[0.5, 0.2, 0.3], [0.3, 0.2, 0.5]]), np.array([0, 2]), None, ["b", "c", "a"])
     array([1, 2, 0])
@@ -173,8 +173,8 @@ def class_order(score: Array, code: Array, weight: Array | None, names: Sequence
     return np.lexsort(keys)
 
 
-def _mixed(keys: Array) -> Array:
-    """Return integers that depend on every bit of floats, in no order (the finaliser of splitmix64)."""
+def _hashed(keys: Array) -> Array:
+    """Hash floats to integers (the finaliser of splitmix64)."""
     bits = (keys + 0.0).view(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)

@@ -1,6 +1,6 @@
-"""The one loop over rows: every sum over rows that the library takes is taken here.
+"""Sums over rows: every loop over rows of the library is in this module.
 
-Rows come as plain arrays that broadcast against each other: scores in [0, 1] of any floating dtype,
+Rows are arrays that broadcast against each other: scores in [0, 1] of any floating dtype,
 outcomes (bool) and weights (none, counts or importance weights). The last axis runs over the rows, and
 every leading axis is a batch of problems. Which group a row belongs to is decided exactly, by comparison
 with the cuts and by `Layout`.
@@ -19,13 +19,13 @@ from calibrant.score_data.layout import Layout
 from calibrant.score_data.loops import sums_of
 from calibrant.score_data.moments import Array, OneHot
 
-# Rows summed at a time: the temporaries stay in the cache.
+# Rows summed at a time, so that temporary arrays stay in the cache.
 CHUNK = 1 << 17
-# Rows of a vector of scores whose totals are summed at a time.
+# Rows of a score vector whose totals are summed at a time.
 LONG_CHUNK = 1 << 18
-# Scores of whole rows of a matrix looked at together.
+# Entries of a score matrix whose totals are summed at a time.
 MATRIX_CHUNK = 1 << 15
-# The product of eight numbers above this is far from the least one there is.
+# The product of eight numbers above this does not underflow.
 SAFE = 1e-30
 
 
@@ -37,7 +37,7 @@ def sums_between(
     origin: Array | None = None,
     powers: int = 1,
 ) -> Array:
-    """Sum rows between cuts: group k holds cuts[k-1] <= s < cuts[k].
+    """Sum rows between cuts: group k contains cuts[k-1] <= s < cuts[k].
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def sums_between(
     cuts : array
         Shared by all problems, or with the axes of the batch before the last one.
     origin : array, optional
-        What the scores of each group are measured from, shared or for each problem; zero by default.
+        Origin of the scores of each group, shared or for each problem; zero by default.
     powers : int
         Largest power of the scores that is summed.
 
@@ -81,7 +81,7 @@ def sums_in_cells(
     *,
     squares: bool = False,
 ) -> Array:
-    """Sum rows into the cells of a layout, scores measured from the least one of each cell.
+    """Sum rows into the cells of a layout, with scores relative to the lower end of each cell.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def sums_in_cells(
     powers : int
         Largest power of the scores that is summed.
     squares : bool
-        Whether the squares of the weights are summed too, which come last.
+        Whether to sum the squared weights too, as the last entry.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def cells_and_sums(score: Array, weight: Array | None, layout: Layout) -> tuple[
 def sums_in_runs(run: Array, *columns: Array) -> list[Array]:
     """Sum columns over runs of neighbours that are equal in `run`, problem by problem.
 
-    The sum of a run stands at its first row and zeros at the others, so a batch stays rectangular.
+    The sum of a run is stored at its first row and zeros at the others, so a batch stays rectangular.
 
     >>> sums_in_runs(np.array([[0.2, 0.2, 0.9], [0.1, 0.2, 0.2]]), np.array([[1.0, 2, 4], [1, 2, 4]]))
     [array([[3., 0., 4.],
@@ -163,7 +163,7 @@ def occurrences(drawn: Array, size: int) -> Array:
 def order_statistics(score: Array, rank: Array) -> Array:
     """Return the scores at given ranks of a long array without sorting it.
 
-    Scores are counted by cell, and only the cells that hold a rank are sorted.
+    Scores are counted by cell, and only the cells that contain a requested rank are sorted.
 
     >>> order_statistics(np.array([0.5, 0.1, 0.9]), np.array([0, 2]))
     array([0.1, 0.9])
@@ -186,21 +186,21 @@ def order_statistics(score: Array, rank: Array) -> Array:
 def row_totals(
     score: Array, code: Array, weight: Array | None
 ) -> tuple[int, float, float, float, float, float]:
-    """Sum what whole rows tell: how often the label was predicted, its log loss and its Brier score.
+    """Sum accuracy, log loss and Brier score over rows.
 
     Parameters
     ----------
     score : array
-        The score of every class, shape (n, C), or that of the positive one, shape (n,).
+        The score of every class, shape (n, C), or of the positive class, shape (n,).
     code : array
-        The column of each row's label; whether it is positive where there is one score.
+        The column of the label of each row; for a score vector, whether the label is positive.
     weight : array, optional
 
     Returns
     -------
     rows : int
     weight, right, log_loss, impossible, brier : float
-        As `calibrant.sketch.totals.Totals` describes them.
+        As described in `calibrant.sketch.totals.Totals`.
 
     Examples
     --------
@@ -251,9 +251,9 @@ def _plain_sums(
 
 
 def _vector_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:
-    """Return the label's score, whether the label was predicted, and the squared differences."""
+    """Return the score of the label, whether the label was predicted, and the Brier score of each row."""
     p = score.astype(np.float64, copy=False)
-    # p or 1 - p, without choosing row by row; and in place, since each array costs as much as what is in it.
+    # |1 - y - p| is p or 1 - p without a branch. Operations are in place because memory traffic dominates.
     y = code.astype(np.float64)
     own = 1.0 - y
     own -= p
@@ -265,9 +265,9 @@ def _vector_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:
 
 
 def _matrix_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:
-    """Return the same of rows that have a score for every class."""
+    """Return the same for rows with a score for every class."""
     off, row = score.astype(np.float64), np.arange(len(code))
-    # Numpy checks indices before it uses them: those of a copy cannot change in between.
+    # Copy the indices: numpy checks them before use, and a caller could change them in between.
     code = code.copy()
     own, right = off[row, code], off.argmax(axis=1) == code
     off[row, code] -= 1
@@ -275,13 +275,13 @@ def _matrix_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:
 
 
 def _log_losses(weight: Array | None, own: Array) -> tuple[float, float]:
-    """Sum the log losses of labels with a score, and the weight of the others; the scores are used up."""
+    """Sum the log losses of labels with a positive score, and the weight of the others; overwrites `own`."""
     impossible, least = 0.0, own.min()
     if not least > 0:
         impossible = _total(weight, own <= 0)
         own = np.where(own > 0, own, 1.0)
     if weight is None and least > SAFE:
-        # Products of up to eight scores each have the same sum of logarithms.
+        # Take logarithms of products of up to eight scores, which is faster.
         for _ in range(3):
             half = len(own) // 2
             pairs = own[:half] * own[half : 2 * half]
@@ -292,5 +292,5 @@ def _log_losses(weight: Array | None, own: Array) -> tuple[float, float]:
 def _total(weight: Array | None, values: Array) -> float:
     if weight is None:
         return float(np.count_nonzero(values) if values.dtype == bool else values.sum())
-    # Not by a matrix product, whose last bits depend on the number of its threads.
+    # No matrix product, because its last bits depend on the number of threads.
     return float((weight * values).sum())

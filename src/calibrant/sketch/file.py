@@ -326,8 +326,8 @@ def _check_sums(sums: Array, squares: Array, at: Array, header: Header, totals: 
     _require((sums >= 0) & (w > 0), "sums", "not be negative, and those of weights be above 0")
     _require(wy <= w * (1 + NEAR), "sums", "hold no more outcomes than rows in a cell")
     _require(ws <= w * width * (1 + NEAR), "sums", "be of scores that lie in their cells")
-    room, rest = w * width * NEAR + TINY, np.maximum(w - wy, 0)
-    apart = (wsy <= wy * width + room) & (ws - wsy <= rest * width + room) & (wsy <= ws * (1 + NEAR) + TINY)
+    slack, rest = w * width * NEAR + TINY, np.maximum(w - wy, 0)
+    apart = (wsy <= wy * width + slack) & (ws - wsy <= rest * width + slack) & (wsy <= ws * (1 + NEAR) + TINY)
     _require(apart, "sums", "be of scores that lie in their cells with and without the outcome")
     mean = ws / w
     spread = (mean * mean <= wss / w * (1 + NEAR) + TINY / w) & (wss <= ws * width * (1 + NEAR) + TINY)

@@ -52,7 +52,7 @@ class Sketch:
     positive : int or None
         Column of the class asked about.
     totals : Totals
-        Sums over whole rows, for accuracy, Brier score and log loss.
+        Sums over rows, for accuracy, Brier score and log loss.
 
     Examples
     --------
@@ -374,7 +374,7 @@ class Sketch:
         Parameters
         ----------
         method, monotone
-            As for `Calibrator`; maps that need whole rows are refused.
+            As for `Calibrator`; maps that need the score vectors of rows are refused.
 
         Examples
         --------

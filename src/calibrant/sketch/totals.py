@@ -1,4 +1,4 @@
-"""What a sketch keeps beside its cells: sums over whole rows, which no cell knows."""
+"""Sums over rows that a sketch stores in addition to its cells: accuracy, log loss and Brier score."""
 
 from __future__ import annotations
 

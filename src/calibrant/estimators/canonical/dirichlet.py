@@ -111,7 +111,7 @@ def _frequencies(rows: Simplex, around: _Neighbours, h: float) -> Array:
         i, code = np.arange(len(at)), rows.code[some]
         total = mass.sum(axis=1) - one
         mass[i, code] -= one
-        # A row that no other one reaches can only speak for itself.
+        # A row without neighbours within the kernel width is predicted by its own outcome.
         alone = total <= ALONE * one
         mass[alone] = 0.0
         mass[i[alone], code[alone]] = 1.0

@@ -1,4 +1,4 @@
-"""The default for whole rows: the posterior of a softmax, set right by rows held out."""
+"""The default estimator of canonical calibration: a softmax posterior, corrected on held-out rows."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Softmax(Estimator):
     """Posterior mean over softmax maps of the scores, averaged with cross-fitted rows.
 
     Temperature, curves, shifts of the first two choices, biases, slopes, a matrix and bumps on the simplex
-    join as far as their evidence goes, and rows nearby where they clearly tell more. Beyond 12 classes what
-    classes take from each other cannot be seen, and the value is of what can.
+    join as far as their evidence goes, and rows nearby where they clearly tell more. Beyond 12 classes the
+    probability transfer between classes cannot be estimated, and the value does not include it.
 
     Examples
     --------
