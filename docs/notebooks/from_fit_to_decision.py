@@ -77,7 +77,7 @@ parts = {
     f"{found.value:.3f}": "the calibration error: how far scores and frequencies are apart, on average",
     f"{found.low:.3f} to {found.high:.3f}": f"where the true error lies, at {found.level:.0%}",
     f"{found.over:.3f} + {found.under:.3f}": "its parts: scores that are too high, and too low",
-    f"{found.null.mean:.3f}": "what a calibrated model typically reads on as many digits: not 0, by chance",
+    f"{found.null.mean:.3f}": "expected if calibrated, on as many digits: not 0, because of sampling noise",
     f"{found.p_value:.3f}": "how often a calibrated model would look so bad, or worse",
     f"{found.n:.0f}, {found.estimator}": "digits, and the estimator that was used",
 }

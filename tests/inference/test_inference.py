@@ -94,7 +94,7 @@ def test_it_prints_as_one_line_and_survives_json_and_pickle():
         "at 95 %",
         "of it by scores too",
         "p <= 0.001 (H0: calibrated)",
-        "a calibrated model typically reads",
+        "expected if calibrated",
         "(H0: calibrated)",
         "n = 300",
     ):

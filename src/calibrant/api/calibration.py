@@ -192,7 +192,7 @@ def estimate(
     Returns
     -------
     Estimate
-        The value, its interval, what a calibrated model typically reads at this size, the p-value of
+        The value, its interval, the value expected if calibrated, the p-value of
         calibration, the parts of over- and underconfidence, and `by_class` for the class-wise notion.
         The multiclass notion has no such parts; it has a bound that holds whatever the gap looks like
         (`at_least`), and says where so many classes let one see a part of the error alone
@@ -641,7 +641,7 @@ def assess(
     >>> score = rng.random(1000)
     >>> result = calibrant.assess(rng.random(1000) < score**2, score, rng=0)
     >>> print(result.verdict)
-    Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
+    Scores of class 1 too high by ... points (95 %: ...); expected if calibrated: ...
     """
     from calibrant.assessment.assess import assess_predictions, assess_sketch
 

@@ -24,14 +24,14 @@ from calibrant.inference.interval import (
     Simulation,
     SimulationGrid,
     bias_correction,
-    by_kind,
+    group_by_kind,
     invert,
     max_attainable_error,
-    sampling,
+    score_sampling_sd,
     scale_to_error,
     scale_to_unit_error,
-    shapes,
-    side_by_side,
+    draw_shapes,
+    stack_classes,
     stop_early,
     streams,
     true_error,
@@ -356,7 +356,7 @@ def interval(
     allowed = bias_correction(posterior, value, norm)
     posterior = posterior.focused()
     common, each_rng = streams(keys)
-    kind, drawn = shapes(posterior, each_rng, DRAWN)
+    kind, drawn = draw_shapes(posterior, each_rng, DRAWN)
     normal = [rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, drawn, strict=True)]
     pieces = _simulated_together(posterior)
     grids = [SimulationGrid.of(posterior[some]) for some in pieces]
@@ -367,7 +367,7 @@ def interval(
     del normal, drawn
     gap = [each.astype(np.float32, order="C") for each in scale_to_unit_error(gaps, grids, norm)]
     most = max_attainable_error(grids, gap, norm)
-    score_sampling_sd = common.standard_normal(DRAWN)
+    sampling_noise = common.standard_normal(DRAWN)
 
     def simulate(true: float) -> Simulation:
         factor = scale_to_error(true, gap, grids, norm)
@@ -380,7 +380,7 @@ def interval(
             data = sim_grid.posterior.again(z, () if residual is None else (residual,))
             return (
                 own_error,
-                sampling(possible, sim_grid.mass, own_error, norm, n),
+                score_sampling_sd(possible, sim_grid.mass, own_error, norm, n),
                 _Added.of(data, norm, DRAWN),
             )
 
@@ -389,11 +389,11 @@ def interval(
             sums.add(added)
             each_error.append(own_error)
             each_chance.append(chance)
-        errors, chances = side_by_side(each_error), side_by_side(each_chance)
+        errors, chances = stack_classes(each_error), stack_classes(each_chance)
         truth = combined(errors, norm)
-        moved = score_sampling_sd * _score_sampling_sd(errors, chances, truth, norm, n)
+        moved = sampling_noise * _score_sampling_sd(errors, chances, truth, norm, n)
         estimate = widened(sums.error(cells, classes, norm, shared=shared), spread) + moved
-        return by_kind(true, estimate, most >= true, kind, truth)
+        return group_by_kind(true, estimate, most >= true, kind, truth)
 
     return invert(stop_early(simulate, value), value, posterior, level, allowed)
 

@@ -173,7 +173,7 @@ def _several_classes(task: CalibrationTask, plan: _Plan) -> Estimate:
     if len(task.labels) > MANY:
         many = task.once("many classes", lambda: classes.Classes.of(task))
     posterior = posterior_of(task) if many is None else many.posterior
-    coarse = posterior.coarser(intervals.FINEST) if many is None else many.coarse
+    coarse = posterior.coarser(intervals.MAX_CELLS) if many is None else many.coarse
     rows, views, keys = task.rows, ClusterAdjustment.of(task), [key_of(label) for label in task.labels]
     errors = _errors(task, plan, posterior)
     value = task.notion.combine(errors, plan.norm)
@@ -194,7 +194,7 @@ def _several_classes(task: CalibrationTask, plan: _Plan) -> Estimate:
         ends = min(ends[0], value), max(ends[1], value)
     else:
         problems = [view.problem for view in views]
-        ends, other = intervals.of_other(plan.estimator, problems, coarse, value, keys=keys, **options)
+        ends, other = intervals.interval_of_named(plan.estimator, problems, coarse, value, keys=keys, **options)
     return _assembled(
         plan, task.n, value, ends, null.whole, other, posterior, p_value=null.p_value,
         p_floor=null.p_floor, notion=task.notion.name, by_class=by_class, conservative=rows is None,
@@ -360,7 +360,7 @@ def _interval(
     value: float,
     *,
     spread: float,
-    drawn: int = intervals.DRAWN,
+    drawn: int = intervals.N_DATA_SETS,
     label: Any = "alone",
 ) -> tuple[tuple[float, float], Array | None]:
     """Return the interval of one problem, and for an estimator other than the default its null.
@@ -372,7 +372,7 @@ def _interval(
     if estimator.from_posterior:
         return intervals.interval(posterior, n, value, key=key, drawn=drawn, **options), None
     assert problem is not None
-    ends, other = intervals.of_other(estimator, [problem], posterior, value, keys=[key], **options)
+    ends, other = intervals.interval_of_named(estimator, [problem], posterior, value, keys=[key], **options)
     own = None
     if not isinstance(problem, Correlated):
         own = estimator.own_interval(problem, plan.norm, plan.level)

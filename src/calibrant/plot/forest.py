@@ -1,6 +1,6 @@
 """Estimates with their intervals in rows: of models, of groups, of estimators.
 
-A light tick in each row is what a calibrated model typically reads at that size.
+A light tick in each row is the error expected if calibrated at that sample size.
 """
 
 from __future__ import annotations
