@@ -446,7 +446,7 @@ def test_simulated_sets_of_classes_have_the_sums_of_each():
     y, p = matrix(n=200)
     posterior = calibrant.Bayes().fit(Sample(p.T, y == np.arange(4)[:, None])).posterior
     z = np.random.default_rng(0).standard_normal((4, 3, 64))
-    together = classes._Added.of(posterior.again(z.reshape(12, 64)), "l1", 3)
+    together = classes._ClassSums.of(posterior.again(z.reshape(12, 64)), "l1", 3)
     alone = [posterior[k : k + 1].again(z[k]) for k in range(4)]
     for term, own in zip(together.terms, zip(*(one.terms("l1") for one in alone), strict=True), strict=True):
         np.testing.assert_allclose(term, np.sum(own, axis=0))

@@ -63,7 +63,7 @@ class _Sums(NamedTuple):
         mass, scored, spread = *sums[:2], sums[-1 if w is not None else 0]
         step = Residuals(mass, scored / mass, np.zeros(mass.size), spread, np.zeros(mass.size, dtype=bool))
         # Only the sums up to the edges matter: the steps between them are counted as one.
-        ends, edges = Edges.of(step, cells).met(mass.size)
+        ends, edges = Edges.of(step, cells).merge_steps(mass.size)
         group = np.zeros(size, dtype=np.int64)
         group[held] = np.searchsorted(ends, np.cumsum(fresh) - 1, side="right") - 1
         own = np.ones(cell.size) if w is None else w
