@@ -207,7 +207,7 @@ def test_coefficients_of_a_class_are_those_of_its_rows():
     score = rng.random(200).round(1)
     outcome = rng.random((3, 200)) < score
     for weight in (None, rng.exponential(size=200)):
-        sums = joint_labels._Sums.of(score, weight, 32)
+        sums = joint_labels._ClassGroups.of(score, weight, 32)
         group = sums.group[sums.cell]
         count = np.stack([np.bincount(group, sums.weight * y, minlength=sums.size) for y in outcome])
         found = sums.coefficients(count)

@@ -39,7 +39,7 @@ def test_what_is_shown_is_what_a_loop_finds():
     upto = np.concatenate([np.zeros((5, 1)), np.cumsum(residual, axis=1)], axis=1)
     np.testing.assert_allclose(shown.kuiper_range, upto.max(axis=1) - upto.min(axis=1))
     # The sum of all residuals is that of the first coefficient, and of a shift, on their own scales.
-    for first in (shown.z[:, 0], shown.ways[0]):
+    for first in (shown.z[:, 0], shown.score_directions[0]):
         np.testing.assert_allclose(first / first[0], upto[:, -1] / upto[0, -1])
 
 

@@ -21,11 +21,11 @@ from calibrant.estimators import Estimator, Norm, resolve
 from calibrant.inference import classes
 from calibrant.inference import interval as intervals
 from calibrant.inference import null as nulls
-from calibrant.inference.canonical import by_name, estimate_rows, of_two_classes
+from calibrant.inference.canonical import estimate_canonical, of_two_classes, with_named_estimator
 from calibrant.inference.clusters import ClusterAdjustment, ClusteredNull, Correlated, by_cluster
 from calibrant.inference.joint_labels import Labels, columns_of, label_sets
 from calibrant.inference.measure import errors_of
-from calibrant.inference.random_streams import in_own_order, key_of, stream
+from calibrant.inference.random_streams import in_canonical_order, key_of, stream
 from calibrant.inference.result import Estimate, Null
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.variance_time import n_cells
@@ -117,12 +117,12 @@ def _estimate(
     if task.notion.canonical:
         options: dict[str, Any] = {"level": level, "each_level": each_level, "n_resamples": n_resamples}
         if len(task.labels) > 2:
-            result = estimate_rows(task, norm=norm, seed=seed, **options)
+            result = estimate_canonical(task, norm=norm, seed=seed, **options)
         else:
             result = of_two_classes(
                 task, norm, lambda one, norm: estimate(one, norm=norm, rng=seed, step=step, **options)
             )
-        return by_name(task, result, chosen, seed)
+        return with_named_estimator(task, result, chosen, seed)
     plan = _Plan(chosen, norm, level, each_level, seed, step, n_resamples)
     if not task.notion.classwise:
         return _one_problem(task, plan)
@@ -272,7 +272,7 @@ def _identity(test: nulls.SimulatedNull) -> nulls.SimulatedNull:
 
 def _joint_test(task: CalibrationTask, rows: Rows, plan: _Plan) -> nulls.SimulatedNull:
     """Test all classes together, with one simulated label for each row."""
-    sorted_rows, _, columns = in_own_order(rows, task.labels, _counts(task))
+    sorted_rows, _, columns = in_canonical_order(rows, task.labels, _counts(task))
     flats = [task.residuals[k].flat for k in columns]
     posteriors = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
     plain = Posterior.joined(posteriors).smooth_alone
@@ -362,7 +362,7 @@ def _simulated_coefficients(
 ) -> Callable[[int], Array]:
     """Simulate labels of all rows; return a function that gives the cosine coefficients of a class."""
     count, cells = many.coarse.z.shape
-    sorted_rows, row, columns = in_own_order(rows, task.labels, _counts(task))
+    sorted_rows, row, columns = in_canonical_order(rows, task.labels, _counts(task))
     rng, position = stream(seed, "together"), np.argsort(columns)
     weighted = _counts(task) is None
 
