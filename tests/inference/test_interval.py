@@ -101,17 +101,17 @@ def test_noise_is_standard_normal_and_even_along_the_gap():
     gaps = interval.scaled_to_error(
         0.05, interval.scale_to_unit_error(gaps, [sim_grid], "l1"), [sim_grid], "l1"
     )
-    way = np.sign(gaps[0]) * sim_grid.sd(gaps[0])
-    chance = interval.score_sampling_sd(
+    direction = np.sign(gaps[0]) * sim_grid.sd(gaps[0])
+    sampling_sd = interval.score_sampling_sd(
         gaps[0], sim_grid.mass, true_error(gaps[0], sim_grid.mass, "l1"), "l1", 600
     )
     common, (rng,) = interval.streams([5])
-    noise, luck = interval._stratified_noise(way, chance, common, rng, kind)
+    noise, sampling_noise = interval._stratified_noise(direction, sampling_sd, common, rng, kind)
     assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(size)
     np.testing.assert_allclose(noise.std(axis=0), 1, atol=0.1)
-    assert luck.std() == pytest.approx(1, abs=0.1)
-    along = (noise * way).sum(axis=1) + luck * chance
-    along /= np.sqrt((way * way).sum(axis=1) + chance**2)
+    assert sampling_noise.std() == pytest.approx(1, abs=0.1)
+    along = (noise * direction).sum(axis=1) + sampling_noise * sampling_sd
+    along /= np.sqrt((direction * direction).sum(axis=1) + sampling_sd**2)
     for member in np.unique(kind):
         some = np.sort(along[kind == member])
         even = ndtri((np.arange(some.size) + 0.5) / some.size)
