@@ -1,4 +1,4 @@
-"""Many classes: fewer cells and sets, whole rows drawn at once, and what any dependence allows."""
+"""Many classes: fewer cells and sets, labels of rows drawn jointly, and what any dependence allows."""
 
 import numpy as np
 import pytest

@@ -114,7 +114,7 @@ def local_lines(groups: Bins, knots: Array, ranks: float, scores: float) -> Arra
     if its window contains no group.
 
     >>> groups = Bins(np.ones(5), np.linspace(0.1, 0.9, 5), np.zeros(5))
-    >>> line = lines(groups, np.array([0.4]), 0.5, 1.0)
+    >>> line = local_lines(groups, np.array([0.4]), 0.5, 1.0)
     >>> (line @ np.linspace(0.1, 0.9, 5)).round(3)
     array([0.4])
     """
