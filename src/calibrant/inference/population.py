@@ -136,7 +136,7 @@ class Population:
         return np.asarray(mass / mass.sum())
 
     def noise(self) -> float:
-        """Return the standard error of the mean residual if calibrated, for a variance of at least 1 / n."""
+        """Return the standard error of the mean residual if calibrated, with 1 / n added to the variance."""
         n = float(self.n)
         if self.weight is not None:
             n *= float(self.weight.mean() ** 2 / np.square(self.weight).mean())
