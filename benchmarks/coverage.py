@@ -117,7 +117,7 @@ def one_cell(cell: Cell) -> dict[str, float]:
 
 
 # Calibrated data and single classes, which nothing here looks at, are simulated as little as can be.
-@patch.multiple(inference, SIMULATED=2, BY_CLASS=2)
+@patch.multiple(inference, SIMULATED=2, N_CLASS_DATA_SETS=2)
 def intervals(family, notion, n: int, repetitions: int, rng: np.random.Generator) -> Array:
     """Return values and both ends of `calibrant.estimate`, for so many samples."""
     found = []

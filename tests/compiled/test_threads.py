@@ -35,7 +35,7 @@ def test_threads_that_ask_for_one_simulation_share_its_random_numbers():
     alone, *others = (later(residuals, "l1", np.random.default_rng(1), 40) for _ in range(2))
     expected = alone()
     for found in asked_by_four(others[0]):
-        np.testing.assert_array_equal(found.evidence, expected.evidence)
+        np.testing.assert_array_equal(found.test_statistic, expected.test_statistic)
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])

@@ -56,7 +56,7 @@ def test_a_line_has_no_bias_on_what_is_straight_in_ranks():
     score = np.sort(np.random.default_rng(0).random(200))
     groups, _ = bands._groups(Sample(score, np.zeros(200, bool)))
     rank = (np.arange(groups.w.size) + 0.5) / groups.w.size
-    line = bands.lines(groups, score[::10], 0.1, 1.0)
+    line = bands.local_lines(groups, score[::10], 0.1, 1.0)
     np.testing.assert_allclose(line.sum(axis=1), 1)
     np.testing.assert_allclose(
         line @ (3 * rank - 1), np.interp(score[::10], groups.score, 3 * rank - 1), atol=1e-3

@@ -94,7 +94,7 @@ def test_the_intervals_of_the_rows_equal_weighted_least_squares(level, n, every)
         score = (np.argsort(np.argsort(score)) + 0.5) / n
     residuals = Residuals.of(Sample(score, outcome))
     nodes = np.unique(np.concatenate([score, np.linspace(0, 1, 21)]))
-    nearby = posterior_curve._Nearby.of(residuals, nodes)
+    nearby = posterior_curve._LocalLines.of(residuals, nodes)
     (low, high), rows = nearby.intervals(level), nearby.rows
     frequency = np.clip(score + np.interp(score, nodes, nearby.gap), 0, 1)
     for k in range(0, nodes.size, every):

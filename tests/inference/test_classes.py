@@ -1,4 +1,4 @@
-"""Many classes: fewer cells and sets, whole rows drawn at once, and what any dependence allows."""
+"""Many classes: fewer cells and sets, labels of rows drawn jointly, and what any dependence allows."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_outcomes_of_one_label_covary_at_most_twice_as_if_independent():
         rows[order[:, k], k, 8 * k : 8 * k + 8] = basis / spread[order[:, k], k][:, None]
     whole = sum(r.T @ (np.diag(q) - np.outer(q, q)) @ r for r, q in zip(rows, p, strict=True))
     np.testing.assert_allclose(np.diag(whole), 1)
-    assert np.linalg.eigvalsh(whole)[-1] <= many.WIDEST**2 + 1e-9
+    assert np.linalg.eigvalsh(whole)[-1] <= many.MAX_DEPENDENCE**2 + 1e-9
 
 
 def test_many_classes_have_the_value_of_ece_and_an_interval_around_it(found):
@@ -122,7 +122,7 @@ def test_one_class_that_is_off_is_found_among_many_of_a_sketch():
     p /= p.sum(axis=1, keepdims=True)
     one = Sketch("classwise").update(y, p).estimate(rng=0)
     assert one.p_value < 0.05
-    assert one.by_class[5].p_value == one.by_class[5].p_floor < 1 / (1 + many.MORE)
+    assert one.by_class[5].p_value == one.by_class[5].p_floor < 1 / (1 + many.N_REPEATED)
 
 
 @pytest.mark.parametrize("kind", ["counts", "weights", "l2", "bins"])

@@ -14,9 +14,9 @@ from calibrant.inference.clusters import (
     ClusterAdjustment,
     ClusteredNull,
     Correlated,
-    Draws,
+    CorrelatedLabels,
     by_cluster,
-    turned,
+    sign_flip_null,
 )
 from calibrant.inputs import in_clusters, predictions
 from calibrant.score_data import Residuals, Sample
@@ -129,8 +129,10 @@ def test_clusters_that_differ_in_another_class_alone_are_told_apart():
     one = calibrant.estimate(y, p, cluster=cluster, **options)
     order, names = rng.permutation(n), rng.permutation(24)
     other = calibrant.estimate(y[order], p[order], cluster=names[cluster[order]], **options)
-    turned = calibrant.estimate(y, p[:, [2, 0, 1]], labels=[2, 0, 1], cluster=names[cluster], **options)
-    for found in (other, turned):
+    sign_flip_null = calibrant.estimate(
+        y, p[:, [2, 0, 1]], labels=[2, 0, 1], cluster=names[cluster], **options
+    )
+    for found in (other, sign_flip_null):
         for a, b in [(found, one), *((found.by_class[k], one.by_class[k]) for k in range(3))]:
             assert a.p_value == b.p_value
             assert a.null.mean == pytest.approx(b.null.mean, rel=1e-6)
@@ -174,7 +176,7 @@ def test_signs_are_turned_for_whole_clusters():
     steps = Residuals.of(sample).thinned(2.0).coarser(9)
     assert steps.mass.size <= 9
     signs = np.random.default_rng(1).choice([-1.0, 1.0], (7, 4))
-    found = np.concatenate(list(turned(sample, cluster, steps, lambda: [signs[:, :3], signs[:, 3:]])))
+    found = np.concatenate(list(sign_flip_null(sample, cluster, steps, lambda: [signs[:, :3], signs[:, 3:]])))
     # The last score of each step, by its share of the rows.
     order = np.argsort(p)
     held = np.cumsum(weight[order]) / weight.sum()
@@ -183,7 +185,7 @@ def test_signs_are_turned_for_whole_clusters():
     for k in range(4):
         wanted = slow.turned(p, y, cluster, weight, signs[:, k], ends, scale)
         assert found[k] == pytest.approx(wanted, abs=1e-12)
-    (together,) = turned(sample, cluster, steps, lambda: [np.ones((7, 1))])
+    (together,) = sign_flip_null(sample, cluster, steps, lambda: [np.ones((7, 1))])
     assert together[0] == pytest.approx(steps.residual, abs=1e-12)
 
 
@@ -192,7 +194,7 @@ def test_calibrated_data_are_drawn_in_clusters_and_for_whole_rows():
     labels, scores = Dirichlet(3, 0.0).draw(rng, 12)[::-1]
     cluster = np.repeat(np.arange(12), 6)
     task = asked(labels[cluster], scores[cluster], cluster, "classwise")
-    draws = Draws.of(task, rng, 400)
+    draws = CorrelatedLabels.of(task, rng, 400)
     assert draws.correlation > 0.5
     draws = replace(draws, correlation=1.0)
     below, sums = np.zeros(72), []
@@ -215,10 +217,10 @@ def test_few_clusters_and_many_rows_are_not_drawn(monkeypatch):
 
     y, p, cluster = drawn()
     task, rng = asked(y, p, cluster), np.random.default_rng(0)
-    assert Draws.of(task, rng, 9) is not None
-    assert Draws.of(asked(y, p, cluster % 9), rng, 9) is None
+    assert CorrelatedLabels.of(task, rng, 9) is not None
+    assert CorrelatedLabels.of(asked(y, p, cluster % 9), rng, 9) is None
     monkeypatch.setattr(clusters, "MOST_DRAWN", 480 * 9 - 1)
-    assert Draws.of(task, rng, 9) is None
+    assert CorrelatedLabels.of(task, rng, 9) is None
     assert 0 < calibrant.estimate(y, p, cluster=cluster, rng=0).p_value <= 1
 
 
@@ -226,7 +228,7 @@ def test_counted_rows_are_drawn_as_often():
     y, p, cluster = drawn()
     counts = np.random.default_rng(0).integers(1, 4, len(y))
     task = asked(y, p, cluster, weight=counts)
-    draws = Draws.of(task, np.random.default_rng(0), 300)
+    draws = CorrelatedLabels.of(task, np.random.default_rng(0), 300)
     plain = Residuals.of(task.problems[0])
     (found,) = draws.residuals(task.problems[0], plain[plain.mass > 0], np.zeros(counts.sum()))
     assert draws.order.size == counts.sum()
@@ -241,7 +243,7 @@ def test_the_steps_of_many_rows_are_those_of_the_residuals(rows, tied):
         p = np.nextafter(np.round(p, 1), np.arange(p.size) % 2)
     sample = Sample(p, y > 0)
     steps = Residuals.of(sample).thinned(3.0).coarser(50)
-    (found,) = turned(sample, cluster, steps, lambda: [np.ones((30, 1))])
+    (found,) = sign_flip_null(sample, cluster, steps, lambda: [np.ones((30, 1))])
     assert found[0] == pytest.approx(steps.residual, abs=1e-9)
 
 
@@ -322,8 +324,8 @@ def test_too_many_rows_for_that_are_drawn_as_sums_and_spread_wider(monkeypatch):
     (far,) = ClusterAdjustment.of(task)
     binned = parse("uniform:15")
     wider = np.sqrt(near.design.of_error)
-    assert far.reach(0.95, binned) == pytest.approx(near.reach(0.95, binned) * wider)
-    assert far.reach(0.95, parse("bayes")) == near.reach(0.95, parse("bayes"))
+    assert far.tail_inflation(0.95, binned) == pytest.approx(near.tail_inflation(0.95, binned) * wider)
+    assert far.tail_inflation(0.95, parse("bayes")) == near.tail_inflation(0.95, parse("bayes"))
     assert far.problem.simulate_outcomes(lambda s: s, np.random.default_rng(0), 3).batch == (3,)
     wide = calibrant.estimate(y, p, estimator="uniform:15", cluster=cluster, rng=0)
     plain = calibrant.estimate(y, p, estimator="uniform:15", rng=0)

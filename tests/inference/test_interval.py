@@ -67,7 +67,7 @@ def test_data_without_a_gap_are_noise_of_about_one_unit(kind):
 def test_gaps_are_brought_to_the_error_that_is_tried(kind, norm):
     own = posterior(kind)
     sim_grid = SimulationGrid.of(own)
-    which, gaps = interval.shapes(own, [np.random.default_rng(0)], 60)
+    which, gaps = interval.draw_shapes(own, [np.random.default_rng(0)], 60)
     assert [len(each) for each in gaps] == [60]
     gaps = interval.scale_to_unit_error(gaps, [sim_grid], norm)
     np.testing.assert_allclose(true_error(gaps[0], sim_grid.mass, norm), 1)
@@ -85,10 +85,10 @@ def test_gaps_are_brought_to_the_error_that_is_tried(kind, norm):
 
 
 def test_each_kind_of_gap_that_data_allow_has_a_fair_number_of_sets():
-    kinds = [interval.shapes(posterior(kind), [np.random.default_rng(0)], 100)[0] for kind in KINDS]
+    kinds = [interval.draw_shapes(posterior(kind), [np.random.default_rng(0)], 100)[0] for kind in KINDS]
     for kind in kinds:
         share = np.bincount(kind) / kind.size
-        assert np.all((share == 0) | (share >= interval.FAIR_OF_THREE))
+        assert np.all((share == 0) | (share >= interval.MIN_KIND_SHARE_OF_THREE))
     assert 2 in kinds[1]
     assert 2 not in kinds[0]
 
@@ -97,19 +97,21 @@ def test_noise_is_standard_normal_and_even_along_the_gap():
     own = posterior()
     sim_grid = SimulationGrid.of(own)
     size = 2000
-    kind, gaps = interval.shapes(own, [np.random.default_rng(0)], size)
+    kind, gaps = interval.draw_shapes(own, [np.random.default_rng(0)], size)
     gaps = interval.scaled_to_error(
         0.05, interval.scale_to_unit_error(gaps, [sim_grid], "l1"), [sim_grid], "l1"
     )
-    way = np.sign(gaps[0]) * sim_grid.sd(gaps[0])
-    chance = interval.sampling(gaps[0], sim_grid.mass, true_error(gaps[0], sim_grid.mass, "l1"), "l1", 600)
+    direction = np.sign(gaps[0]) * sim_grid.sd(gaps[0])
+    sampling_sd = interval.score_sampling_sd(
+        gaps[0], sim_grid.mass, true_error(gaps[0], sim_grid.mass, "l1"), "l1", 600
+    )
     common, (rng,) = interval.streams([5])
-    noise, luck = interval._noise(way, chance, common, rng, kind)
+    noise, sampling_noise = interval._stratified_noise(direction, sampling_sd, common, rng, kind)
     assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(size)
     np.testing.assert_allclose(noise.std(axis=0), 1, atol=0.1)
-    assert luck.std() == pytest.approx(1, abs=0.1)
-    along = (noise * way).sum(axis=1) + luck * chance
-    along /= np.sqrt((way * way).sum(axis=1) + chance**2)
+    assert sampling_noise.std() == pytest.approx(1, abs=0.1)
+    along = (noise * direction).sum(axis=1) + sampling_noise * sampling_sd
+    along /= np.sqrt((direction * direction).sum(axis=1) + sampling_sd**2)
     for member in np.unique(kind):
         some = np.sort(along[kind == member])
         even = ndtri((np.arange(some.size) + 0.5) / some.size)
@@ -127,7 +129,7 @@ def normal(sd, kinds=((0.0, 1.0),), size=400):
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99])
 def test_normal_estimates_have_the_interval_of_a_normal_variable(level):
     own = posterior()
-    unit = interval._unit(own)
+    unit = interval._standard_error(own)
     value = 8 * unit
     far = -NormalDist().inv_cdf(interval.TAIL_ALPHA_FACTOR * (1 - level) / 2)
     low, high = interval.invert(normal(unit), value, own, level)
@@ -142,7 +144,7 @@ def test_normal_estimates_have_the_interval_of_a_normal_variable(level):
 def test_estimates_that_tie_with_the_value_are_counted_alike_whatever_rounding_says():
     """Up to the last error of the first grid most of them tie, so further errors are to be tried."""
     own, value = posterior(), 0.01
-    last = interval.errors_tried(own, value)[-1]
+    last = interval.error_grid(own, value)[-1]
 
     def high(rounding):
         near = np.repeat([value + rounding, 0.2], [60, 40])
@@ -183,7 +185,7 @@ def test_the_scale_of_weights_does_not_move_the_interval_of_a_named_estimator(es
 
 def test_the_interval_holds_what_any_kind_of_gap_allows():
     own = posterior()
-    unit = interval._unit(own)
+    unit = interval._standard_error(own)
     value = 8 * unit
     both = interval.invert(normal(unit, ((0.0, 1.0), (-unit, 1.0))), value, own, 0.9)
     plain = interval.invert(normal(unit), value, own, 0.9)
@@ -193,7 +195,7 @@ def test_the_interval_holds_what_any_kind_of_gap_allows():
 
 def test_small_estimates_reach_down_to_zero_and_all_ends_lie_within():
     own = posterior()
-    unit = interval._unit(own)
+    unit = interval._standard_error(own)
     low, high = interval.invert(normal(unit), 0.2 * unit, own, 0.95)
     assert low == 0
     assert unit < high < 4 * unit
@@ -202,7 +204,7 @@ def test_small_estimates_reach_down_to_zero_and_all_ends_lie_within():
 
 def test_ends_allow_for_what_noise_adds():
     own = posterior()
-    unit = interval._unit(own)
+    unit = interval._standard_error(own)
     value = 8 * unit
     plain, below, above = (
         interval.invert(normal(unit), value, own, 0.9, interval.BiasCorrection(*by))
@@ -261,8 +263,8 @@ def test_errors_in_turn_end_where_no_kind_has_an_estimate_below_the_value():
         ladder = np.array([1.0, 1.96])
         every = [simulate(true) for true in grid]
         np.testing.assert_array_equal(
-            interval._ends(runs, value, ladder, above=above),
-            interval._ends(every, value, ladder, above=above),
+            interval._interval_end(runs, value, ladder, above=above),
+            interval._interval_end(every, value, ladder, above=above),
         )
 
 

@@ -1,4 +1,4 @@
-"""Labels of whole rows are drawn from their scores, in compiled loops as in numpy."""
+"""Labels of rows are drawn from their scores, in compiled loops as in numpy."""
 
 import numpy as np
 import pytest

@@ -98,7 +98,7 @@ def test_scores_that_allow_hardly_any_error_still_get_curves():
 def test_classes_drawn_together_keep_their_chances():
     rng = np.random.default_rng(0)
     chance = np.array([[0.5, 0.2, 0.9], [0.3, 0.1, 0.4], [0.2, 0.3, 0.1]])  # columns sum to 1, 0.6 and 1.4
-    (drawn,) = simulated._together(chance, rng, 100_000, 3, 1)
+    (drawn,) = simulated._systematic_sample(chance, rng, 100_000, 3, 1)
     np.testing.assert_allclose(drawn.mean(axis=0), chance, atol=0.006)
     labels = drawn.sum(axis=1)
     assert set(np.unique(labels[:, 0])) == {1}

@@ -61,7 +61,7 @@ def test_sets_held_in_chunks_have_the_ranks_of_all_of_them_together(scores, monk
         return null.ranked(steps, blocks, "l1", 64)
 
     chunks, whole = simulated(1000).simulated, simulated(10_000).simulated
-    np.testing.assert_allclose(chunks.evidence, whole.evidence, atol=1e-12)
+    np.testing.assert_allclose(chunks.test_statistic, whole.test_statistic, atol=1e-12)
     np.testing.assert_allclose(chunks.error, whole.error)
     assert chunks.observed == whole.observed
 

@@ -26,7 +26,7 @@ def test_loops_and_numpy_show_the_same(monkeypatch, count, cells, finest):
     fast = cumulative_statistics(steps, blocks, cells, finest)
     monkeypatch.setattr(compiled, "loops", None)
     plain = cumulative_statistics(steps, blocks, cells, finest)
-    assert (fast.rough is None) == (plain.rough is None) == (count < 300)
+    assert (fast.periodogram is None) == (plain.periodogram is None) == (count < 300)
     for one, other in zip(fast, plain, strict=True):
         if one is not None:
             np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
@@ -37,7 +37,7 @@ def test_what_is_shown_is_what_a_loop_finds():
     residual = np.random.default_rng(1).standard_normal((5, 300))
     shown = cumulative_statistics(steps, [residual], 64, 128)
     upto = np.concatenate([np.zeros((5, 1)), np.cumsum(residual, axis=1)], axis=1)
-    np.testing.assert_allclose(shown.reach, upto.max(axis=1) - upto.min(axis=1))
+    np.testing.assert_allclose(shown.kuiper_range, upto.max(axis=1) - upto.min(axis=1))
     # The sum of all residuals is that of the first coefficient, and of a shift, on their own scales.
     for first in (shown.z[:, 0], shown.score_directions[0]):
         np.testing.assert_allclose(first / first[0], upto[:, -1] / upto[0, -1])

@@ -677,7 +677,7 @@ def assess(
     >>> score = rng.random(1000)
     >>> result = calibrant.assess(rng.random(1000) < score**2, score, rng=0)
     >>> print(result.verdict)
-    Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically reads ...
+    Scores of class 1 too high by ... points (95 %: ...); expected if calibrated: ...
     """
     from calibrant.assessment.assess import assess_predictions, assess_sketch
 

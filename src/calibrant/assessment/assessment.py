@@ -237,7 +237,7 @@ class Assessment(Serializable):
 
     @property
     def verdict(self) -> str:
-        """One sentence: how far off, in which direction, and what a calibrated model typically reads."""
+        """One sentence: how far off, in which direction, and the error expected if calibrated."""
         return text.verdict(self)
 
     @property

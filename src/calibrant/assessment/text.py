@@ -12,11 +12,11 @@ from calibrant.curves import ByClass, Point, ReliabilityCurve
 from calibrant.inference.result import (
     SIZE_UNKNOWN,
     Estimate,
+    expected_if_calibrated,
     p_text,
     rejects,
     remarks,
     size_unknown,
-    usual,
 )
 from calibrant.inputs.wording import count, counted, percent, plural
 from calibrant.score_data import Array
@@ -93,12 +93,12 @@ def side(estimate: Estimate, balance: Balance | None) -> int:
 
 
 def verdict(assessment: Assessment) -> str:
-    """Return one sentence: how far off, in which direction, and what a calibrated model typically reads.
+    """Return one sentence: how far off, in which direction, and the error expected if calibrated.
 
     Whether it is off at all is for the p-value to say, and for nothing else.
     """
     e, notion = assessment.estimate, named(assessment.notion)
-    typical = usual(e, points, " of this size", " points")
+    typical = expected_if_calibrated(e, points, " points")
     if e.lower_bound:
         return _of_many_classes(assessment, typical)
     span = f"{percent(e.level)}: {points(e.low)} to {points(e.high)} points"
@@ -459,8 +459,8 @@ def methods(assessment: Assessment) -> str:
         f"Calibration was assessed on {counted(assessment.rows, 'prediction')}{weighted} with calibrant "
         f"{assessment.version}. The expected calibration error ({name}) was estimated "
         f"by {how} as {e.value:.4f}, with a {percent(e.level)} interval of {e.low:.4f} to {e.high:.4f} "
-        f"{interval}; a calibrated model of this size typically "
-        f"reads {e.null.mean:.4f}, and {p} (H0: the model is calibrated), by a test that sees more than "
-        f"the size of the error ({tested}, seed {assessment.seed})."
+        f"{interval}; expected if calibrated: {e.null.mean:.4f}; "
+        f"{p} (H0: the model is calibrated), by a test that combines several statistics "
+        f"({tested}, seed {assessment.seed})."
         f"{adjusted}"
     )

@@ -1,4 +1,4 @@
-"""What a score really means: curves, diagrams and histograms."""
+"""Calibration curves, reliability diagrams and score histograms; see docs/methods/calibration-curve.md."""
 
 from calibrant.curves.by_class import ByClass, each_problem
 from calibrant.curves.curve import FEW, Band, Method, Point, Progress, ReliabilityCurve, curve_of, local_error

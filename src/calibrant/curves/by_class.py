@@ -1,4 +1,4 @@
-"""One result for each class, where a notion asks about every one of them."""
+"""Results of the classwise notion, one for each class."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ class ByClass(Mapping[Any, Result], Generic[Result]):
     Parameters
     ----------
     results : mapping
-        For each label its result, or a function that computes it when it is first asked for: few of a
-        thousand ever are.
+        Result of each label, or a function that computes it at the first access.
     """
 
     def __init__(self, results: Mapping[Any, Result | Callable[[], Result]]) -> None:
@@ -57,20 +56,22 @@ class ByClass(Mapping[Any, Result], Generic[Result]):
 def each_problem(
     task: CalibrationTask, fit: Callable[..., Result], **options: Any
 ) -> Result | ByClass[Result]:
-    """Fit every problem of a question by itself: one result, or one for each class.
+    """Fit every problem of a calibration task separately: one result, or one for each class.
 
     Parameters
     ----------
-    question : Question
+    task : CalibrationTask
+        Data and notion.
     fit : callable
-        `curve_of`, `diagram_of` or `histogram_of`: called as fit(evidence, notion=, label=, **options).
+        `curve_of`, `diagram_of` or `histogram_of`: called as fit(score_data, notion=, label=, **options).
     **options
-        The same for every problem; for one seed pass a Generator, or all would draw alike.
+        Passed for every problem. Pass a Generator, not a seed, so that problems have different random
+        numbers.
     """
     notion = task.notion
     if not notion.classwise:
         return fit(task.problems[0], notion=notion, label=task.label, **options)
     problems = zip(task.labels, task.each(), strict=True)
     return ByClass(
-        {label: fit(evidence, notion=notion, label=label, **options) for label, evidence in problems}
+        {label: fit(score_data, notion=notion, label=label, **options) for label, score_data in problems}
     )

@@ -1,4 +1,4 @@
-"""The reliability curve: what a score really means, at every score, with a band."""
+"""The calibration curve (reliability curve) with its band; see docs/methods/calibration-curve.md."""
 
 from __future__ import annotations
 
@@ -49,28 +49,29 @@ Method = Literal["bayes", "density"]
 METHODS: tuple[Method, ...] = ("bayes", "density")
 Band = Literal["pointwise", "simultaneous", "corrected", "bootstrap"]
 BANDS: tuple[Band, ...] = ("pointwise", "simultaneous", "corrected", "bootstrap")
-# Resamples of a curve by density.
+# Default number of bootstrap resamples of method="density".
 RESAMPLES = 200
-# A score counts as one of few that occur, if it is so near and not halfway to another.
-SAME = 1e-3
-# From this size on a bootstrap reads cells: the curve is the same and the cost no longer grows.
+# Discrete scores: a score matches a distinct score within this distance, or a quarter of the smallest
+# spacing.
+MATCH_DISTANCE = 1e-3
+# Number of rows above which method="density" uses sums over cells, so that the cost is bounded.
 CELLS_FROM = 1 << 16
-# A score for which fewer rows speak is not judged.
+# Smallest effective local sample size at which the calibration of a score is assessed.
 FEW = 10.0
-# A round score that this share of the rows has, and at least so many of them, is a level, however the others
-# lie. Effective numbers of rows may fall short of a whole one by rounding.
-LEVEL, SHARED, DIGITS, ROUNDING = 0.02, 5, 4, 1e-6
-# The arrays of a curve, with an entry for each score.
-ALONG = ("score", "probability", "point", "low", "high", "density", "n_eff")
-# Scores of a thinned curve, evenly along the score and along its log odds up to these ends.
-NODES, ENDS = 200, 20.0
-# Scores that a curve prints.
-PRINTED = np.arange(1, 10) / 10
+# A round score (with this many digits) is a level if at least this share of the rows, and at least this many
+# rows, have it. The last number is the tolerance for rounding of effective sample sizes.
+LEVEL_SHARE, LEVEL_ROWS, LEVEL_DIGITS, ROUNDING = 0.02, 5, 4, 1e-6
+# Names of the arrays of a curve with one entry for each score.
+ARRAYS = ("score", "probability", "point", "low", "high", "density", "n_eff")
+# Thinned curve: number of even scores, number of even log-odds, and largest log-odds.
+NODES, MAX_LOG_ODDS = 200, 20.0
+# Scores at which a curve is printed.
+PRINTED_SCORES = np.arange(1, 10) / 10
 
 
 @dataclass(frozen=True)
 class Point(Serializable):
-    """A reliability curve at given scores; arrays have the shape of the scores asked for."""
+    """A calibration curve at given scores; arrays have the shape of these scores."""
 
     probability: Annotated[Array, Shape(None), UNIT, Allow.NAN]
     low: Annotated[Array, Shape(None), UNIT, Allow.NAN]
@@ -78,7 +79,7 @@ class Point(Serializable):
     n_eff: Annotated[Array, Shape(None), NOT_NEGATIVE, Allow.NAN]
 
     def check_fields(self) -> None:
-        """Refuse arrays of different shapes, and a band that does not ascend."""
+        """Raise an error for arrays of different shapes, and for a lower end above the upper end."""
         for name in ("low", "high", "n_eff"):
             Shape(self.probability.shape).check(name, getattr(self, name))
         check_order(self, "low", "high")
@@ -86,43 +87,41 @@ class Point(Serializable):
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve(Serializable):
-    """What a score really means: the frequency of the outcome at every score.
+    """Frequency of the outcome at every score, with a band.
 
     Attributes
     ----------
     score : array
-        The scores at which the curve is known.
+        The scores at which the curve is computed.
     probability : array
-        Frequency of the outcome at each score; NaN where there is no data. By density and with
-        resamples it is their median.
+        Frequency of the outcome at each score; NaN where there is no data. With method="density" and
+        resamples it is the median of the resampled curves.
     point : array
         The curve of the full sample.
     low, high : array or None
-        Band of the true frequency at `level`, within [0, 1] and around `probability`; NaN where that
-        is. See `band`.
+        Band for the true frequency at `level`, within [0, 1] and around `probability`; NaN where that is NaN.
     band : str or None
-        "pointwise": each single score's frequency lies inside with probability `level`; "simultaneous":
-        those of all scores at once. By density, "corrected": pointwise, and the bias of smoothing is
-        accounted for (see `calibrant.curves.band`); "bootstrap": quantiles of the resampled curves, the
-        paper's band, which show the noise alone. None where there is no band.
+        "pointwise": covers the frequency at each score with probability `level`; "simultaneous": covers the
+        whole curve. With method="density", "corrected": pointwise, corrected for the bias of smoothing (see
+        `calibrant.curves.band`); "bootstrap": quantiles of the resampled curves, as in the paper, which
+        contain the noise but not the bias. None without a band.
     density : array
         Density of the scores.
     n_eff : array
-        Effective number of rows that speak at each score.
+        Effective local sample size at each score.
     lce : array
         Local calibration error, `probability - score`.
     method : str
-        "bayes": an average over maps (see `calibrant.curves.posterior_curve`). "density": a ratio of kernel
-        densities.
+        "bayes": a Bayesian model average (see `calibrant.curves.posterior_curve`). "density": a ratio of
+        kernel densities.
     discrete : bool
-        Whether scores are few and repeat: then `score` are those that occur, each by itself, and there
-        is nothing between them.
+        Whether there are few distinct scores that repeat. Then `score` are the distinct scores, and the curve
+        is not interpolated between them.
     levels : array
-        Round scores that many rows share, a fiftieth of them at least: 1.0 for instance, where a quarter
-        of the rows say it.
+        Round scores shared by at least 2 % of the rows, for instance 1.0.
     kernel, bandwidth, floored : str, float, bool
-        Of the density of the scores: its kernel, the bandwidth used, and whether the rule asked for
-        less than the narrowest one (.0003).
+        Kernel and bandwidth of the density of the scores, and whether the bandwidth rule gave less than the
+        smallest allowed bandwidth (.0003).
     error : float
         The expected calibration error, as `ece` gives it.
     """
@@ -151,8 +150,8 @@ class ReliabilityCurve(Serializable):
     levels: Annotated[Array, UNIT] = field(default_factory=lambda: np.empty(0))
 
     def check_fields(self) -> None:
-        """Refuse arrays that are not of as many scores, and a band of one end or in the wrong order."""
-        check_lengths(self, len(self.score), *ALONG)
+        """Raise an error for arrays of the wrong length, and for an incomplete or reversed band."""
+        check_lengths(self, len(self.score), *ARRAYS)
         if (self.low is None) != (self.high is None):
             raise InputError("low", "come with high")
         if self.low is not None:
@@ -160,19 +159,19 @@ class ReliabilityCurve(Serializable):
         check_picture(self)
 
     def thinned(self) -> ReliabilityCurve:
-        """Return the curve at a few hundred of its scores; one that has no more comes back as it is."""
-        by_odds = 1 / (1 + np.exp(-np.linspace(-ENDS, ENDS, NODES)))
+        """Return the curve at a few hundred of its scores, or unchanged if it has no more."""
+        by_odds = 1 / (1 + np.exp(-np.linspace(-MAX_LOG_ODDS, MAX_LOG_ODDS, NODES)))
         wanted = np.concatenate([np.linspace(0, 1, NODES + 1), by_odds])
         if self.score.size <= wanted.size:
             return self
         kept = np.unique(np.abs(self.score[:, None] - wanted).argmin(axis=0))
         kept = np.union1d(kept, [0, self.score.size - 1])
-        # Where the curve begins and ends, and a node on either side.
-        turns = np.flatnonzero(np.diff(np.isnan(self.probability)))
-        kept = np.union1d(kept, np.concatenate([turns, turns + 1])).astype(np.intp)
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in ALONG}
-        fewer: dict[str, Any] = {k: None if v is None else v[kept] for k, v in arrays.items()}
-        return replace(self, **fewer)
+        # Keep the nodes on either side of each end of the curve.
+        curve_ends = np.flatnonzero(np.diff(np.isnan(self.probability)))
+        kept = np.union1d(kept, np.concatenate([curve_ends, curve_ends + 1])).astype(np.intp)
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
+        thinned_arrays: dict[str, Any] = {k: None if v is None else v[kept] for k, v in arrays.items()}
+        return replace(self, **thinned_arrays)
 
     @property
     def lce(self) -> Array:
@@ -180,27 +179,27 @@ class ReliabilityCurve(Serializable):
         return self.probability - self.score
 
     def at(self, scores: Any) -> Point:
-        """Read the curve off at given scores; NaN where there is no data.
+        """Return the curve at given scores; NaN where there is no data.
 
         Parameters
         ----------
         scores : float or array
-            Scores in [0, 1]. Where the scores of the data are few, those that occur.
+            Scores in [0, 1]. If the curve is discrete, only its distinct scores have values.
         """
-        place = inputs.scores("scores", scores)
+        asked = inputs.scores("scores", scores)
         if self.discrete:
-            same = min(SAME, np.diff(self.score).min(initial=1.0) / 4)
-            nearest = np.abs(place[..., None] - self.score).argmin(axis=-1)
-            known = np.abs(place - self.score[nearest]) <= same
+            tolerance = min(MATCH_DISTANCE, np.diff(self.score).min(initial=1.0) / 4)
+            nearest = np.abs(asked[..., None] - self.score).argmin(axis=-1)
+            has_value = np.abs(asked - self.score[nearest]) <= tolerance
         else:
-            # Between the walls and the outermost nodes the curve goes on; beyond the walls not.
-            known = (place >= self.support[0]) & (place <= self.support[1])
+            # The curve is constant between the outermost nodes and the ends of the support.
+            has_value = (asked >= self.support[0]) & (asked <= self.support[1])
 
         def read(values: Array | None, otherwise: float = np.nan) -> Any:
             if values is None:
-                return np.full(place.shape, np.nan)[()]
-            at = values[nearest] if self.discrete else np.interp(place, self.score, values)
-            return np.where(known, at, otherwise)[()]
+                return np.full(asked.shape, np.nan)[()]
+            at = values[nearest] if self.discrete else np.interp(asked, self.score, values)
+            return np.where(has_value, at, otherwise)[()]
 
         rows = read(self.n_eff, 0.0 if self.discrete else np.nan)
         return Point(read(self.probability), read(self.low), read(self.high), rows)
@@ -219,7 +218,7 @@ class ReliabilityCurve(Serializable):
         how = ["by an average over maps" if self.method == "bayes" else by_density]
         how += [f"{percent(self.level)} {self.band} band"] if self.band else []
         how += [f"{self.n_boot} resamples"] if self.n_boot else []
-        printed = self.score if self.discrete else PRINTED
+        printed = self.score if self.discrete else PRINTED_SCORES
         at = self.at(printed)
         columns = zip(printed, at.probability, at.low, at.high, at.n_eff, strict=True)
         rows = (row for row in columns if not np.isnan(row[1]))
@@ -242,7 +241,7 @@ def curve_of(
     rng: Any = None,
     progress: Progress | None = None,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
-    """Make the curve that a question asks for, or that of each class; see `calibrant.reliability_curve`.
+    """Compute the calibration curve of a task, or that of each class; see `calibrant.reliability_curve`.
 
     Examples
     --------
@@ -264,9 +263,10 @@ def curve_of(
     if band is not None:
         inputs.check_choice("band", band, BANDS)
     by_density = method == "density"
-    own = ("corrected", "bootstrap") if by_density else ("simultaneous",)
-    if band not in (None, "pointwise", *own):
-        rule = f"be {', '.join(repr(name) for name in ('pointwise', *own))} or None with method={method!r}"
+    further_bands = ("corrected", "bootstrap") if by_density else ("simultaneous",)
+    if band not in (None, "pointwise", *further_bands):
+        names = ", ".join(repr(name) for name in ("pointwise", *further_bands))
+        rule = f"be {names} or None with method={method!r}"
         raise InputError("band", rule, band)
     if by_density:
         estimator = density_by("triweight" if kernel is None else kernel, bandwidth)
@@ -283,45 +283,45 @@ def curve_of(
 def _by_posterior(
     task: CalibrationTask, level: float, band: str | None
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
-    """Read the average over maps, at every score."""
-    posterior, several = posterior_of(task), task.notion.classwise
-    batch = (len(posterior.z),) if several else ()
-    errors = np.ravel(Bayes(shared=several).fit_posterior(batch, posterior).error("l1"))
-    # The residuals of many classes need not be held; those of clusters are known to the question alone.
-    held = not several or task.designs is not None or "residuals" in vars(task)
+    """Compute the curve of the Bayesian model average."""
+    posterior, classwise = posterior_of(task), task.notion.classwise
+    batch = (len(posterior.z),) if classwise else ()
+    errors = np.ravel(Bayes(shared=classwise).fit_posterior(batch, posterior).error("l1"))
+    # Residuals of many classes are not cached; those of clustered data are only available from the task.
+    cached = not classwise or task.designs is not None or "residuals" in vars(task)
 
-    places = [(block, k) for block in task.blocks for k in range(block.batch[0] if several else 1)]
+    positions = [(block, k) for block in task.blocks for k in range(block.batch[0] if classwise else 1)]
 
     def fit(k: int) -> ReliabilityCurve:
-        block, place = places[k]
-        evidence = block[place] if several else block
-        residuals = task.residuals[k] if held else Residuals.of(evidence)
+        block, index = positions[k]
+        score_data = block[index] if classwise else block
+        residuals = task.residuals[k] if cached else Residuals.of(score_data)
         discrete = is_few(residuals[residuals.mass > 0]) or posterior.scattered(k)
         mixture = model_average(residuals, scattered=discrete)
         simultaneous = band == "simultaneous"
         if discrete:
-            line = at_each_score(mixture, residuals, level, simultaneous=simultaneous)
+            curve = at_each_score(mixture, residuals, level, simultaneous=simultaneous)
         else:
-            line = through_all_scores(
-                mixture, residuals, _support(evidence), level, simultaneous=simultaneous
+            curve = through_all_scores(
+                mixture, residuals, _support(score_data), level, simultaneous=simultaneous
             )
-        density = Density().fit_alike(evidence)
+        density = Density().fit_alike(score_data)
         return ReliabilityCurve(
-            score=line.score,
-            probability=line.probability,
-            point=line.probability,
-            low=None if band is None else line.low,
-            high=None if band is None else line.high,
-            # A transform leaves rounding below zero.
-            density=np.maximum(np.interp(line.score, density.score, density.density), 0.0),
-            n_eff=line.rows,
+            score=curve.score,
+            probability=curve.probability,
+            point=curve.probability,
+            low=None if band is None else curve.low,
+            high=None if band is None else curve.high,
+            # The fast Fourier transform can leave small negative values.
+            density=np.maximum(np.interp(curve.score, density.score, density.density), 0.0),
+            n_eff=curve.rows,
             bandwidth=float(density.bandwidth),
             floored=bool(density.floored),
             kernel=density.estimator.kernel,
-            support=_support(evidence),
-            histogram=counts(evidence),
+            support=_support(score_data),
+            histogram=counts(score_data),
             error=float(errors[k]),
-            n=float(evidence.n),
+            n=float(score_data.n),
             n_boot=0,
             level=level,
             band=band,
@@ -329,17 +329,17 @@ def _by_posterior(
             discrete=discrete,
             levels=_levels(residuals),
             notion=task.notion.name,
-            label=task.labels[k] if several else task.label,
+            label=task.labels[k] if classwise else task.label,
         )
 
-    if not several:
+    if not classwise:
         return fit(0)
     curves = shared(fit, range(len(task.labels)))
     return ByClass(dict(zip(task.labels, curves, strict=True)))
 
 
 def _by_density(
-    evidence: ScoreData,
+    score_data: ScoreData,
     *,
     estimator: Density | DensityBeta,
     n_boot: int,
@@ -350,14 +350,14 @@ def _by_density(
     notion: Notion,
     label: Any,
 ) -> ReliabilityCurve:
-    """Smooth over neighbouring scores."""
-    if isinstance(evidence, Sample):
-        evidence = Cells.of(evidence) if evidence.expanded_size > CELLS_FROM else evidence.repeated()
-    fit = estimator.fit_alike(evidence)
+    """Compute the curve of one problem as a ratio of kernel densities."""
+    if isinstance(score_data, Sample):
+        score_data = Cells.of(score_data) if score_data.expanded_size > CELLS_FROM else score_data.repeated()
+    fit = estimator.fit_alike(score_data)
     point, nearby = fit.frequency, fit.nearby
     probability, low, high = point, None, None
     if n_boot:
-        drawn = _resampled(evidence, fit, n_boot, rng, progress)
+        drawn = _resampled(score_data, fit, n_boot, rng, progress)
         low, probability, high = _quantiles(drawn, [(1 - level) / 2, 0.5, (1 + level) / 2])
         low, probability, high = (
             np.where(np.isnan(point), np.nan, part) for part in (low, probability, high)
@@ -365,7 +365,7 @@ def _by_density(
     if band is None:
         low = high = None
     elif band == "corrected":
-        low, high = corrected(evidence, float(fit.width), fit.score, nearby, level)
+        low, high = corrected(score_data, float(fit.width), fit.score, nearby, level)
         low, high = np.minimum(low, probability), np.maximum(high, probability)
     return ReliabilityCurve(
         score=fit.score,
@@ -378,10 +378,10 @@ def _by_density(
         bandwidth=float(fit.bandwidth),
         floored=bool(fit.floored),
         kernel=estimator.kernel,
-        support=_support(evidence),
-        histogram=counts(evidence),
+        support=_support(score_data),
+        histogram=counts(score_data),
         error=float(fit.error()),
-        n=float(evidence.n),
+        n=float(score_data.n),
         n_boot=n_boot,
         level=level,
         band=None if low is None else band,
@@ -398,41 +398,43 @@ def _levels(residuals: Residuals) -> Array:
     >>> _levels(Residuals.of(Sample(score, score > 0.5)))
     array([1.])
 
-    Of few rows a single one is a large share, but shares its score with no other:
+    A score of a single row is not a level, even if the row is a large share of the data:
 
     >>> _levels(Residuals.of(Sample(np.arange(1, 10) / 10, np.arange(9) > 4)))
     array([], dtype=float64)
     """
-    score = np.round(residuals.score, DIGITS)
+    score = np.round(residuals.score, LEVEL_DIGITS)
     mass, spread = residuals.mass, residuals.spread
     rows = np.divide(mass * mass, spread, out=np.zeros(mass.shape), where=spread > 0)
-    shared = (mass >= LEVEL * residuals.n) & (rows >= SHARED - ROUNDING)
-    return np.unique(score[shared & (np.abs(residuals.score - score) < SAME * 10.0**-DIGITS)])
+    is_level = (mass >= LEVEL_SHARE * residuals.n) & (rows >= LEVEL_ROWS - ROUNDING)
+    return np.unique(
+        score[is_level & (np.abs(residuals.score - score) < MATCH_DISTANCE * 10.0**-LEVEL_DIGITS)]
+    )
 
 
-def _support(evidence: ScoreData) -> tuple[float, float]:
-    """Return where scores can lie, and do."""
-    return min(evidence.support[0], float(evidence.ranked(np.zeros(1))[0])), evidence.support[1]
+def _support(score_data: ScoreData) -> tuple[float, float]:
+    """Return the range of possible scores, extended to the smallest observed score."""
+    return min(score_data.support[0], float(score_data.ranked(np.zeros(1))[0])), score_data.support[1]
 
 
 def _resampled(
-    evidence: ScoreData,
+    score_data: ScoreData,
     fit: DensityFit,
     n_boot: int,
     rng: np.random.Generator,
     progress: Progress | None,
 ) -> Array:
-    """Draw the curves of bootstrap resamples, one in each row."""
-    # Every resample is smoothed alike: its spread is that of the data, not of the bandwidth.
-    again = fit.as_used()
-    drawn = np.empty((n_boot, fit.score.size))
+    """Return the curves (n_boot, scores) of bootstrap resamples."""
+    # The bandwidth of the data is used for every resample, so that it adds no variation.
+    estimator = fit.as_used()
+    curves = np.empty((n_boot, fit.score.size))
     step = max(1, (1 << 19) // fit.score.size)
     for first in range(0, n_boot, step):
         size = min(step, n_boot - first)
-        drawn[first : first + size] = again.fit_alike(evidence.resample(rng, size)).frequency
+        curves[first : first + size] = estimator.fit_alike(score_data.resample(rng, size)).frequency
         if progress is not None:
             progress(first + size, n_boot)
-    return drawn
+    return curves
 
 
 def _quantiles(drawn: Array, shares: list[float]) -> list[Array]:
@@ -441,18 +443,18 @@ def _quantiles(drawn: Array, shares: list[float]) -> list[Array]:
     valid = np.count_nonzero(~np.isnan(ordered), axis=-1)
     quantiles = []
     for share in shares:
-        place = share * np.maximum(valid - 1, 0)
-        low = place.astype(np.intp)
+        position = share * np.maximum(valid - 1, 0)
+        low = position.astype(np.intp)
         below, above = (
             np.take_along_axis(ordered, index[:, None], axis=-1)[:, 0]
             for index in (low, np.minimum(low + 1, np.maximum(valid - 1, 0)))
         )
-        quantiles.append(below + (place - low) * (above - below))
+        quantiles.append(below + (position - low) * (above - below))
     return quantiles
 
 
 def local_error(curve: ReliabilityCurve | ByClass[ReliabilityCurve], scores: Array) -> Array:
-    """Return frequency minus score at given scores; of several classes along a first axis."""
+    """Return frequency minus score at given scores; with several classes, one row for each class."""
     if isinstance(curve, ByClass):
         return np.stack([local_error(each, scores) for each in curve.values()])
     return np.asarray(curve.at(scores).probability - scores)

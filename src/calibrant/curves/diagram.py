@@ -1,4 +1,4 @@
-"""The reliability diagram: mean score against frequency in each bin."""
+"""The reliability diagram: mean score and frequency in each bin."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityDiagram(inputs.Serializable):
-    """Mean score against frequency in each bin.
+    """Mean score and frequency in each bin.
 
     Attributes
     ----------
     edges : array
-        One more than there are bins.
+        Edges of the bins.
     score, frequency : arrays
         Mean score and share of positive outcomes; NaN in a bin without mass.
     count : array
-        Rows in each bin; under importance weights the effective number, (sum w)^2 / sum w^2 of the bin.
+        Rows in each bin; with importance weights the effective sample size, (sum w)^2 / sum w^2.
     low, high : arrays
-        Interval of the frequency at `level`.
+        Confidence interval for the frequency at `level`.
     error : float
         The expected calibration error of the same bins.
     """
@@ -57,7 +57,7 @@ class ReliabilityDiagram(inputs.Serializable):
     label: Any = None
 
     def check_fields(self) -> None:
-        """Refuse arrays that are not of as many bins, and bars that do not ascend."""
+        """Raise an error for arrays of the wrong length, and for a lower end above the upper end."""
         check_lengths(self, len(self.edges) - 1, "score", "frequency", "count", "low", "high")
         check_order(self, "low", "high")
         check_picture(self)
@@ -81,7 +81,7 @@ class ReliabilityDiagram(inputs.Serializable):
 
 
 def bins_of(binning: str | Binned, mapping: Literal["one", "convex", "published"] | None = None) -> Binned:
-    """Return the bins that `binning` names, with another mapping if one is given.
+    """Return the binned estimator named by `binning`, with another mapping if one is given.
 
     >>> bins_of("adaptive:10", "convex")
     Binned(binning='adaptive', n_bins=10, mapping='convex')
@@ -96,7 +96,7 @@ def bins_of(binning: str | Binned, mapping: Literal["one", "convex", "published"
 
 
 def diagram_of(
-    evidence: ScoreData,
+    score_data: ScoreData,
     *,
     binning: str | Binned = "uniform:15",
     mapping: Literal["one", "convex", "published"] | None = None,
@@ -105,7 +105,7 @@ def diagram_of(
     notion: Notion,
     label: Any = None,
 ) -> ReliabilityDiagram:
-    """Make the diagram of one problem.
+    """Compute the reliability diagram of one problem.
 
     >>> from calibrant.score_data import Sample
     >>> from calibrant.tasks.notions import named
@@ -123,8 +123,8 @@ def diagram_of(
     estimator = bins_of(binning, mapping)
     inputs.check_choice("interval", interval, tuple(INTERVALS))
     level = inputs.level(level)
-    fit = estimator.fit(evidence)
-    squares = mapped(evidence.squared(), fit.edges, estimator.mapping).w
+    fit = estimator.fit(score_data)
+    squares = mapped(score_data.squared(), fit.edges, estimator.mapping).w
     count = np.divide(fit.bins.w**2, squares, out=np.zeros(squares.shape), where=squares > 0)
     low, high = INTERVALS[interval](fit.bins.frequency, count, level)
     return ReliabilityDiagram(
@@ -134,13 +134,13 @@ def diagram_of(
         count=count,
         low=low,
         high=high,
-        histogram=counts(evidence),
+        histogram=counts(score_data),
         error=float(fit.error()),
-        n=float(evidence.n),
+        n=float(score_data.n),
         level=level,
         estimator=str(estimator),
         interval=interval,
         notion=notion.name,
-        support=evidence.support,
+        support=score_data.support,
         label=label,
     )

@@ -1,7 +1,4 @@
-"""Where the scores lie, apart for the rows that have the outcome and those that have not.
-
-Also what histograms, curves and diagrams have in common: their fields, and how they print.
-"""
+"""Histogram of the scores by outcome, and fields and printing shared with curves and diagrams."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from calibrant.tasks.notions import Notion, named
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Cells of the histogram below a curve or a diagram, and those that a histogram prints.
+# Bins of the histogram below a curve or a diagram, and the number of bins that are printed.
 CELLS, PRINTED = 50, 10
 
 Edges: TypeAlias = Annotated[Array, Shape((None,)), UNIT, Ascending()]
@@ -31,21 +28,21 @@ Support: TypeAlias = tuple[Probability, Probability]
 
 @dataclass(frozen=True, eq=False)
 class ScoreHistogram(Serializable):
-    """How many rows have which score, by outcome.
+    """Number of rows in each score bin, by outcome.
 
     Attributes
     ----------
     edges : array
-        Of cells of equal width, one more than there are cells.
+        Edges of bins of equal width.
     positive, negative : arrays
-        Rows with and without the outcome: of the class or of another, for confidence right or wrong.
-        Importance weights are scaled to the effective number of rows.
+        Rows with and without the outcome: of the class or of other classes; for confidence, correct or wrong.
+        Importance weights are scaled to the effective sample size.
     notion, label : str, object
-        What was asked, and the class asked about, if one was.
+        The notion, and the class label if there is one.
     n : float
-        Effective number of rows.
+        Effective sample size.
     support : pair of floats
-        Where scores can lie.
+        Range of possible scores.
     """
 
     edges: Edges
@@ -57,7 +54,7 @@ class ScoreHistogram(Serializable):
     support: Support = (0.0, 1.0)
 
     def check_fields(self) -> None:
-        """Refuse counts that are not as many as cells."""
+        """Raise an error for counts of the wrong length."""
         check_lengths(self, len(self.edges) - 1, "positive", "negative")
         check_subject(self)
 
@@ -83,7 +80,7 @@ class ScoreHistogram(Serializable):
 
 
 def subject(notion: str, label: Any) -> str:
-    """Name what was asked.
+    """Return the notion and the class label as text.
 
     >>> subject("binary", "dog"), subject("confidence", None), subject("classwise", "dog")
     ("class 'dog'", 'confidence', "class 'dog'")
@@ -92,12 +89,12 @@ def subject(notion: str, label: Any) -> str:
 
 
 def headline(result: Any) -> str:
-    """Say what was asked, of how many rows, and the error."""
+    """Return notion, sample size and error as text."""
     return f"{subject(result.notion, result.label)}, {sample_size(result.n, '=')}, ECE {result.error:.4f}"
 
 
 def table(columns: Mapping[str, str], rows: Iterable[Sequence[float]]) -> str:
-    """Write numbers in columns, each in its format; missing ones as a dash.
+    """Format numbers in columns; missing values are printed as a dash.
 
     >>> print(table({"score": ".2f", "rows": ".0f"}, [(0.25, 12.0), (0.75, np.nan)]))
     score  rows
@@ -114,7 +111,7 @@ def table(columns: Mapping[str, str], rows: Iterable[Sequence[float]]) -> str:
 
 
 def check_subject(result: Any) -> None:
-    """Refuse a notion that there is not, and a support that is empty."""
+    """Raise an error for an unknown notion or an empty support."""
     named(result.notion)
     low, high = result.support
     if not low < high:
@@ -122,27 +119,27 @@ def check_subject(result: Any) -> None:
 
 
 def check_picture(result: Any) -> None:
-    """Refuse what no picture is of, and a histogram whose counts are not as many as its cells."""
+    """Raise an error for an unknown notion, an empty support, or histogram counts of the wrong length."""
     check_subject(result)
     edges, rows = result.histogram
     Shape((len(edges) - 1,)).check("histogram[1]", rows)
 
 
-def _cells(evidence: ScoreData, bins: int) -> tuple[Array, Bins, float]:
-    """Sum one problem in cells of equal width: edges, sums, and rows for a unit of mass."""
+def _cells(score_data: ScoreData, bins: int) -> tuple[Array, Bins, float]:
+    """Sum one problem in bins of equal width: return edges, sums, and rows per unit of weight."""
     edges = np.arange(bins + 1) / bins
-    sums = evidence.bins(edges[1:-1])
-    return edges, sums, evidence.n / sums.w.sum()
+    sums = score_data.bins(edges[1:-1])
+    return edges, sums, score_data.n / sums.w.sum()
 
 
-def counts(evidence: ScoreData) -> tuple[Array, Array]:
-    """Count the scores of one problem for the strip below a picture: edges, and rows between them."""
-    edges, sums, rows = _cells(evidence, CELLS)
+def counts(score_data: ScoreData) -> tuple[Array, Array]:
+    """Return edges and counts of the score histogram that is drawn below a plot."""
+    edges, sums, rows = _cells(score_data, CELLS)
     return edges, sums.w * rows
 
 
 def histogram_of(
-    evidence: ScoreData, *, bins: int = CELLS, notion: Notion, label: Any = None
+    score_data: ScoreData, *, bins: int = CELLS, notion: Notion, label: Any = None
 ) -> ScoreHistogram:
     """Count the scores of one problem by outcome.
 
@@ -160,9 +157,9 @@ def histogram_of(
     0.00  0.50         0         1
     0.50  1.00         1         1
     """
-    edges, sums, rows = _cells(evidence, inputs.positive_int("bins", bins))
-    # A sum over cells may leave a rounding below zero where all rows have the outcome.
+    edges, sums, rows = _cells(score_data, inputs.positive_int("bins", bins))
+    # Rounding may give a negative sum if all rows have the outcome.
     negative = np.maximum(sums.w - sums.wy, 0.0)
     return ScoreHistogram(
-        edges, sums.wy * rows, negative * rows, notion.name, label, float(evidence.n), evidence.support
+        edges, sums.wy * rows, negative * rows, notion.name, label, float(score_data.n), score_data.support
     )

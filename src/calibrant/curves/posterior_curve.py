@@ -1,11 +1,13 @@
-"""The curve: what each score means by the average over maps, with a band.
+"""The calibration curve of the Bayesian model average, with a band.
 
-The average knows what it was built to know. Where a gap is of another kind, or so local that it is taken for
-noise, it is too sure. The band of a score therefore joins two intervals: that of the average, and one of the
-rows nearby alone, at three fifths of the width that it would need by itself. The latter is a local line
-through the gap between outcome and score, over a window that narrows faster than the best one would, so that
-bias stays behind noise: a share of the rows that shrinks like n^(-1/3), none of them further away in log-odds
-than a distance that shrinks like n^(-1/7), which is what ends the window in thin tails.
+The model average is too certain where the gap has a shape that it does not contain, or is so local that it is
+taken for noise. The band is therefore the union of two intervals: the quantiles of the model average, and an
+interval from the nearby rows, computed at 0.6 of the normal quantile for the pointwise band. The latter comes
+from a local linear fit to the gap (outcome minus score). Its window undersmooths, so that the bias is small
+compared with the noise: it contains a share of the rows proportional to n^(-1/3), and extends in log-odds by
+a distance proportional to n^(-1/7), which limits it in sparse tails.
+
+The method is described in docs/methods/calibration-curve.md.
 """
 
 from __future__ import annotations
@@ -22,23 +24,35 @@ from calibrant.posterior.log_odds.cells import expit, log_odds
 from calibrant.posterior.score_effects import is_few
 from calibrant.score_data import Array, Residuals
 
-# Half the window: WINDOW n^(-1/3) of the rows, and no further than FAR n^(-1/7) in log-odds, which count
-# WALL as the distance to a wall that can be told.
+# Half-width of the window: WINDOW n^(-1/3) as a share of the rows, and at most FAR n^(-1/7) in log-odds. WALL
+# is added to the distances of a score from 0 and 1, so that log-odds stay finite.
 WINDOW, FAR, WALL = 0.6, 2.5, 0.02
-# A score further away from every row has no answer.
+# The curve has no value at scores farther than this from every row.
 NEAR = 0.06
-# Scores at which a curve is known, evenly and by rows; groups of rows, by rank and by log-odds.
-NODES, GROUPS, FINENESS = 200, 800, 0.05
-# Scores that differ by less are one.
-BITS = 1e-12
-# How far the rows nearby have their say in the band of a single score, in parts of the deviate; and how few
-# have it all.
-SAY, FEW = 0.6, 10.0
+# Number of even scores, and of scores of rows, at which the curve is computed.
+NODES = 200
+# Groups of rows for the local line: number by rank, and width in log-odds.
+GROUPS, GROUP_WIDTH = 800, 0.05
+# Scores that differ by less are equal up to rounding.
+TOLERANCE = 1e-12
+# Share of the normal quantile at which the local interval is computed for the pointwise band; and the
+# effective local sample size below which the full quantile is used.
+LOCAL_SHARE, FEW = 0.6, 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Frequency, ends of the band and rows that speak, at increasing scores; NaN where no row is near."""
+    """A curve with its band at increasing scores; NaN where no row is near.
+
+    Attributes
+    ----------
+    score, probability : arrays
+        Scores, and frequency of the outcome there.
+    low, high : arrays
+        Ends of the band.
+    rows : array
+        Effective local sample size.
+    """
 
     score: Array
     probability: Array
@@ -48,90 +62,94 @@ class Line:
 
 
 def at_each_score(mixture: Mixture, residuals: Residuals, level: float, *, simultaneous: bool) -> Line:
-    """Return what each score means that occurs, with an interval for each."""
-    held = residuals[residuals.mass > 0]
+    """Return the curve at the distinct scores of the data, with an interval for each."""
+    occupied = residuals[residuals.mass > 0]
     if simultaneous:
-        level = level ** (1 / held.mass.size)
-    rows = held.mass**2 / held.spread
-    return _banded(mixture, held.score, clopper_pearson(held.frequency, rows, level), rows, level)
+        level = level ** (1 / occupied.mass.size)
+    rows = occupied.mass**2 / occupied.spread
+    return _banded(mixture, occupied.score, clopper_pearson(occupied.frequency, rows, level), rows, level)
 
 
 def through_all_scores(
     mixture: Mixture, residuals: Residuals, support: tuple[float, float], level: float, *, simultaneous: bool
 ) -> Line:
-    """Return what scores mean wherever a row is near."""
-    held = residuals[residuals.mass > 0]
-    n = float(held.n)
-    starts, stops = _reach(held.score, FAR * n ** (-1 / 7), support)
-    groups = held.pooled(_neighbours(held))
-    some = groups.score[np.linspace(0, groups.mass.size - 1, min(groups.mass.size, NODES)).astype(np.intp)]
-    score = np.unique(np.concatenate([np.linspace(0, 1, NODES + 1), some, starts, stops]))
-    stretch = np.searchsorted(starts, score, side="right") - 1
-    score = score[(stretch >= 0) & (score <= stops[stretch])]
-    near = _Nearby.of(groups, score)
+    """Return the curve at all scores near a row."""
+    occupied = residuals[residuals.mass > 0]
+    n = float(occupied.n)
+    starts, stops = _covered_ranges(occupied.score, FAR * n ** (-1 / 7), support)
+    groups = occupied.pooled(_group_numbers(occupied))
+    row_scores = groups.score[
+        np.linspace(0, groups.mass.size - 1, min(groups.mass.size, NODES)).astype(np.intp)
+    ]
+    score = np.unique(np.concatenate([np.linspace(0, 1, NODES + 1), row_scores, starts, stops]))
+    range_number = np.searchsorted(starts, score, side="right") - 1
+    score = score[(range_number >= 0) & (score <= stops[range_number])]
+    local = _LocalLines.of(groups, score)
     if simultaneous:
-        level = near.for_all_scores(level)
-    low, high = near.intervals(level)
+        level = local.pointwise_level(level)
+    low, high = local.intervals(level)
     if not simultaneous:
         normal = NormalDist()
-        less = near.intervals(2 * normal.cdf(SAY * normal.inv_cdf((1 + level) / 2)) - 1)
-        few = near.rows < FEW
-        low, high = np.where(few, low, less[0]), np.where(few, high, less[1])
-    known = _banded(mixture, score, (low, high), near.rows, level)
-    # A curve ends between two nodes: the last that is known, and one without a value.
+        narrower = local.intervals(2 * normal.cdf(LOCAL_SHARE * normal.inv_cdf((1 + level) / 2)) - 1)
+        few = local.rows < FEW
+        low, high = np.where(few, low, narrower[0]), np.where(few, high, narrower[1])
+    curve = _banded(mixture, score, (low, high), local.rows, level)
+    # Each end of the curve is marked by a node without a value just outside.
     outside = np.concatenate([np.nextafter(starts, 0.0)[starts > 0], np.nextafter(stops, 1.0)[stops < 1]])
-    order = np.argsort(np.append(known.score, outside), kind="stable")
+    order = np.argsort(np.append(curve.score, outside), kind="stable")
 
     def ended(values: Array, beyond: float = np.nan) -> Array:
         return np.append(values, np.full(outside.shape, beyond))[order]
 
-    score = np.append(known.score, outside)[order]
-    return Line(score, ended(known.probability), ended(known.low), ended(known.high), ended(known.rows, 0.0))
+    score = np.append(curve.score, outside)[order]
+    return Line(score, ended(curve.probability), ended(curve.low), ended(curve.high), ended(curve.rows, 0.0))
 
 
 def beyond_all_scores(
     mixture: Mixture, residuals: Residuals, support: tuple[float, float], level: float
 ) -> Line:
-    """Return what every score in [0, 1] means: as in the curve, or by the average alone if no row is near."""
-    held = residuals[residuals.mass > 0]
-    more = np.unique(np.concatenate([np.linspace(0, 1, NODES + 1), expit(mixture.at)]))
-    if is_few(held):
-        known = at_each_score(mixture, held, level, simultaneous=False)
-        # A mean of equal scores may be off by its last bits.
-        more = more[(more < known.score[0] - BITS) | (more > known.score[-1] + BITS)]
+    """Return the curve at all scores in [0, 1]; far from every row it is the model average alone."""
+    occupied = residuals[residuals.mass > 0]
+    extra_scores = np.unique(np.concatenate([np.linspace(0, 1, NODES + 1), expit(mixture.at)]))
+    if is_few(occupied):
+        curve = at_each_score(mixture, occupied, level, simultaneous=False)
+        # The mean of equal scores may differ from them by rounding.
+        extra_scores = extra_scores[
+            (extra_scores < curve.score[0] - TOLERANCE) | (extra_scores > curve.score[-1] + TOLERANCE)
+        ]
     else:
-        known = through_all_scores(mixture, held, support, level, simultaneous=False)
-        more = more[np.isnan(np.interp(more, known.score, known.low))]
-    alone = np.ones(more.shape), np.zeros(more.shape)
-    rest = _banded(mixture, more, alone, np.zeros(more.shape), level)
-    held_nodes = np.isfinite(known.low)
+        curve = through_all_scores(mixture, occupied, support, level, simultaneous=False)
+        extra_scores = extra_scores[np.isnan(np.interp(extra_scores, curve.score, curve.low))]
+    empty_interval = np.ones(extra_scores.shape), np.zeros(extra_scores.shape)
+    extrapolated = _banded(mixture, extra_scores, empty_interval, np.zeros(extra_scores.shape), level)
+    has_value = np.isfinite(curve.low)
     parts = zip(
-        *((line.score, line.probability, line.low, line.high, line.rows) for line in (known, rest)),
+        *((line.score, line.probability, line.low, line.high, line.rows) for line in (curve, extrapolated)),
         strict=True,
     )
-    joined = [np.append(mine[held_nodes], theirs) for mine, theirs in parts]
+    joined = [np.append(on_curve[has_value], beyond) for on_curve, beyond in parts]
     order = np.argsort(joined[0], kind="stable")
     return Line(*(part[order] for part in joined))
 
 
 def odds(score: Array, wall: float = WALL) -> Array:
-    """Return log-odds that stay finite: less than `wall` from 0 or 1 cannot be told from it.
+    """Return log-odds after adding `wall` to the distances from 0 and 1, so that they stay finite.
 
     >>> odds(np.array([0.0, 0.5, 0.9])).round(2)
     array([-3.93,  0.  ,  2.04])
     """
-    # A mean of scores may lie beyond a wall by its last bit.
+    # A mean of scores may lie outside of [0, 1] by rounding.
     inside = np.clip(score, 0.0, 1.0)
     return np.asarray(np.log((inside + wall) / (1 - inside + wall)))
 
 
 def _banded(mixture: Mixture, score: Array, nearby: tuple[Array, Array], rows: Array, level: float) -> Line:
-    """Return the average at some scores, with a band that joins its interval and that of the rows nearby."""
-    place = log_odds(score, mixture.cells.least)
+    """Return the model average at some scores, with the union of its interval and the local interval."""
+    logit = log_odds(score, mixture.cells.least)
     deviate = NormalDist().inv_cdf((1 + level) / 2)
 
     def read(values: Array) -> Array:
-        return expit(np.interp(place, mixture.at, values))
+        return expit(np.interp(logit, mixture.at, values))
 
     probability = read(mixture.odds)
     low = np.minimum.reduce([nearby[0], read(mixture.quantile(-deviate)), probability])
@@ -139,85 +157,93 @@ def _banded(mixture: Mixture, score: Array, nearby: tuple[Array, Array], rows: A
     return Line(score, probability, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), rows)
 
 
-def _reach(score: Array, far: float, support: tuple[float, float]) -> tuple[Array, Array]:
-    """Return the ends of the stretches in which a row is near: in scores, and in log-odds.
+def _covered_ranges(score: Array, max_distance: float, support: tuple[float, float]) -> tuple[Array, Array]:
+    """Return the ends of the ranges of scores with a row nearby, both in score and in log-odds.
 
-    >>> starts, stops = _reach(np.array([0.3, 0.35, 0.8]), 1.0, (0.0, 1.0))
+    >>> starts, stops = _covered_ranges(np.array([0.3, 0.35, 0.8]), 1.0, (0.0, 1.0))
     >>> starts.round(2), stops.round(2)
     (array([0.24, 0.74]), array([0.41, 0.86]))
     """
     ends = []
-    for way, wall in ((-1, support[0]), (1, support[1])):
-        ratio = np.exp(odds(score) + way * far)
+    for sign, wall in ((-1, support[0]), (1, support[1])):
+        ratio = np.exp(odds(score) + sign * max_distance)
         by_odds = (ratio * (1 + WALL) - WALL) / (1 + ratio)
-        near = np.maximum(score - NEAR, by_odds) if way < 0 else np.minimum(score + NEAR, by_odds)
-        ends.append(np.maximum(near, min(wall, score[0])) if way < 0 else np.minimum(near, wall))
+        limit = np.maximum(score - NEAR, by_odds) if sign < 0 else np.minimum(score + NEAR, by_odds)
+        ends.append(np.maximum(limit, min(wall, score[0])) if sign < 0 else np.minimum(limit, wall))
     starts, stops = ends
-    apart = np.flatnonzero(starts[1:] > stops[:-1])
-    return starts[np.append(0, apart + 1)], stops[np.append(apart, -1)]
+    separate = np.flatnonzero(starts[1:] > stops[:-1])
+    return starts[np.append(0, separate + 1)], stops[np.append(separate, -1)]
 
 
-def _neighbours(steps: Residuals) -> Array:
-    """Return the group of each step: neighbours by rank that are neighbours in log-odds, too."""
+def _group_numbers(steps: Residuals) -> Array:
+    """Return the group of each step; steps of a group are close in rank and in log-odds."""
     share = steps.mass / steps.n
     rank = (np.cumsum(share) - share / 2) * GROUPS
-    return rank.astype(np.intp) + np.floor(odds(steps.score) / FINENESS).astype(np.intp)
+    return rank.astype(np.intp) + np.floor(odds(steps.score) / GROUP_WIDTH).astype(np.intp)
 
 
 def _coefficients(groups: Residuals, score: Array, n: float) -> tuple[Array, Array]:
-    """Return groups near each score, and the coefficients of the local line through what is known of them.
+    """Return the groups near each score, and their coefficients in the local linear fit.
 
-    The coefficients of a score add up to one; they are zero where its window holds no group.
+    The coefficients of a score sum to one; they are zero if its window contains no group.
     """
     share = groups.mass / n
-    upto = np.concatenate([[0.0], np.cumsum(share)])
-    rank = upto[1:] - share / 2
-    # Beyond the outermost scores the line goes on as it is there.
+    cumulative = np.concatenate([[0.0], np.cumsum(share)])
+    rank = cumulative[1:] - share / 2
+    # Beyond the outermost scores the fit at these is used.
     score = np.clip(score, groups.score[0], groups.score[-1])
-    # A score that occurs lies in the middle of its rows, however its last bits fell.
-    below = np.searchsorted(groups.score, score - BITS)
-    through = np.searchsorted(groups.score, score + BITS)
-    middle = (upto[below] + upto[through]) / 2
-    # At an end of the ranks the window reaches as much further inwards as it would reach beyond.
+    # The rank of a score of the data is the middle of its rows, whatever the rounding.
+    below = np.searchsorted(groups.score, score - TOLERANCE)
+    through = np.searchsorted(groups.score, score + TOLERANCE)
+    mid_rank = (cumulative[below] + cumulative[through]) / 2
+    # At the ends of the ranks the window is extended inwards by the part that lies outside.
     ranks = WINDOW * n ** (-1 / 3)
-    wide = ranks + np.maximum(ranks - np.minimum(middle, 1 - middle), 0.0)
-    place, places, far = odds(score), odds(groups.score), FAR * n ** (-1 / 7)
-    # A window holds neighbours: the first of them, and as many for each score as for the widest.
-    first = np.maximum(np.searchsorted(upto[1:], middle - wide), np.searchsorted(places, place - far))
-    last = np.minimum(np.searchsorted(upto[:-1], middle + wide), np.searchsorted(places, place + far))
+    half_width = ranks + np.maximum(ranks - np.minimum(mid_rank, 1 - mid_rank), 0.0)
+    logit, group_logits, max_distance = odds(score), odds(groups.score), FAR * n ** (-1 / 7)
+    # The groups of a window are adjacent; all windows are padded to the width of the widest.
+    first = np.maximum(
+        np.searchsorted(cumulative[1:], mid_rank - half_width),
+        np.searchsorted(group_logits, logit - max_distance),
+    )
+    last = np.minimum(
+        np.searchsorted(cumulative[:-1], mid_rank + half_width),
+        np.searchsorted(group_logits, logit + max_distance),
+    )
     width = int(np.clip(np.max(last - first) + 2, 1, share.size))
-    near = np.clip(first - 1, 0, share.size - width)[:, None] + np.arange(width)
-    # Tied scores take up a block of ranks: a score between two blocks is next to both.
-    by_rank = np.maximum(np.abs(rank[near] - middle[:, None]) - share[near] / 2, 0.0) / wide[:, None]
-    by_odds = (places[near] - place[:, None]) / far
-    kernel = np.maximum(1 - by_rank * by_rank, 0.0) * np.maximum(1 - by_odds * by_odds, 0.0) * share[near]
-    # Less than a row's worth from a wall cannot be told from it.
-    x = odds(groups.score, 1 / n)[near] - odds(score, 1 / n)[:, None]
+    window = np.clip(first - 1, 0, share.size - width)[:, None] + np.arange(width)
+    # Tied scores occupy a block of ranks; the distance is measured to the edge of the block.
+    by_rank = (
+        np.maximum(np.abs(rank[window] - mid_rank[:, None]) - share[window] / 2, 0.0) / half_width[:, None]
+    )
+    by_odds = (group_logits[window] - logit[:, None]) / max_distance
+    kernel = np.maximum(1 - by_rank * by_rank, 0.0) * np.maximum(1 - by_odds * by_odds, 0.0) * share[window]
+    # Distances from 0 and 1 below 1 / n are not resolved.
+    x = odds(groups.score, 1 / n)[window] - odds(score, 1 / n)[:, None]
     tilted = kernel * x
-    s0, s1, s2 = kernel.sum(axis=-1), tilted.sum(axis=-1), _sums(tilted, x)
+    s0, s1, s2 = kernel.sum(axis=-1), tilted.sum(axis=-1), _row_dot(tilted, x)
     s2 += RIDGE * np.maximum(s2, RIDGE * s0)
     line = s2[:, None] * kernel - s1[:, None] * tilted
     total = s0 * s2 - s1 * s1
-    return near, np.divide(line, total[:, None], out=np.zeros(line.shape), where=(total > 0)[:, None])
+    return window, np.divide(line, total[:, None], out=np.zeros(line.shape), where=(total > 0)[:, None])
 
 
-def _sums(a: Array, b: Array) -> Array:
+def _row_dot(a: Array, b: Array) -> Array:
     """Return the sum of products along each row."""
     return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
 @dataclass(frozen=True, eq=False)
-class _Nearby:
-    """What the rows near each score say by themselves: a local line through the gaps of groups of rows.
+class _LocalLines:
+    """Local linear fits to the gaps of groups of rows, at given scores.
 
     Attributes
     ----------
     groups : Residuals
     score : array
     near : array of int (scores, width)
-        Groups that may be in the window of each score.
+        Groups in the window of each score.
     line : array (scores, width)
-        Coefficients of the lines.
+        Coefficients of these groups in the fit.
     """
 
     groups: Residuals
@@ -226,14 +252,14 @@ class _Nearby:
     line: Array
 
     @classmethod
-    def of(cls, groups: Residuals, score: Array) -> _Nearby:
-        """Draw the lines at these scores."""
+    def of(cls, groups: Residuals, score: Array) -> _LocalLines:
+        """Fit the lines at these scores."""
         return cls(groups, score, *_coefficients(groups, score, float(groups.n)))
 
     @cached_property
     def gap(self) -> Array:
         """Frequency minus score."""
-        gap = _sums(self.line, (self.groups.residual / self.groups.mass)[self.near])
+        gap = _row_dot(self.line, (self.groups.residual / self.groups.mass)[self.near])
         return np.clip(gap, -self.score, 1 - self.score)
 
     @cached_property
@@ -243,7 +269,7 @@ class _Nearby:
 
     @cached_property
     def rows(self) -> Array:
-        """Effective number of rows behind each line."""
+        """Effective local sample size."""
         noise = self._squares.sum(axis=-1)
         return np.divide(1.0, noise, out=np.zeros(noise.shape), where=noise > 0)
 
@@ -254,34 +280,38 @@ class _Nearby:
         return np.asarray(frequency * (1 - frequency))
 
     def intervals(self, level: float) -> tuple[Array, Array]:
-        """Return the ends of an interval of the frequency at each score.
+        """Return an interval for the frequency at each score.
 
-        They are Clopper and Pearson's for the effective number of rows; or those of the line's variance,
-        where that reaches further. Without rows there is none: its low end is 1 and its high end 0.
+        It is the union of Clopper and Pearson's interval for the effective local sample size and the normal
+        interval from the variance of the fit. Without rows it is empty: the low end is 1 and the high end 0.
         """
         centre = np.clip(self.score + self.gap, 0.0, 1.0)
-        # Next to a steep part the rows in the window vary more than rows at the score itself would.
-        half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(_sums(self._squares, self._spread[self.near]))
+        # Where the curve is steep, outcomes in the window can have a larger variance than at the score
+        # itself.
+        half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(
+            _row_dot(self._squares, self._spread[self.near])
+        )
         low, high = clopper_pearson(centre, self.rows, level)
         low, high = np.fmin(low, centre - half), np.fmax(high, centre + half)
         return np.where(self.rows > 0, low, 1.0), np.where(self.rows > 0, high, 0.0)
 
-    def for_all_scores(self, level: float) -> float:
-        """Return the level that each score needs for a band that holds the whole curve at a level.
+    def pointwise_level(self, level: float) -> float:
+        """Return the pointwise level at which the band is simultaneous at `level`.
 
-        By the length of the path of the standardised coefficients (Naiman 1986, Sun and Loader 1994).
+        It uses the tube formula for the length of the path of the standardised coefficients (Naiman 1986, Sun
+        and Loader 1994).
         """
-        least = 1 / self.groups.n
-        each = np.sqrt(self.groups.spread * (self._spread + least)) / self.groups.mass
-        noise = np.zeros((self.score.size, each.size))
-        np.put_along_axis(noise, self.near, self.line * each[self.near], axis=1)
-        size = np.sqrt(_sums(noise, noise))
+        min_variance = 1 / self.groups.n
+        noise_by_group = np.sqrt(self.groups.spread * (self._spread + min_variance)) / self.groups.mass
+        noise = np.zeros((self.score.size, noise_by_group.size))
+        np.put_along_axis(noise, self.near, self.line * noise_by_group[self.near], axis=1)
+        size = np.sqrt(_row_dot(noise, noise))
         step = np.diff(noise[size > 0] / size[size > 0][:, None], axis=0)
-        length = float(np.sqrt(_sums(step, step)).sum())
+        length = float(np.sqrt(_row_dot(step, step)).sum())
         normal = NormalDist()
         low, high = 0.0, 10.0
         for _ in range(50):
             z = (low + high) / 2
-            missed = length / np.pi * np.exp(-z * z / 2) + 2 * normal.cdf(-z)
-            low, high = (z, high) if missed > 1 - level else (low, z)
+            miss_probability = length / np.pi * np.exp(-z * z / 2) + 2 * normal.cdf(-z)
+            low, high = (z, high) if miss_probability > 1 - level else (low, z)
         return max(1 - 2 * normal.cdf(-high), level)

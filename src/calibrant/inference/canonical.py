@@ -1,4 +1,7 @@
-"""The canonical notion: from whole rows to an estimate with interval, null, test and a bound that holds."""
+"""Canonical notion: estimate, interval, null distribution, test and lower confidence bound.
+
+The model is described in docs/methods/canonical-calibration.md, the test in docs/methods/calibration-test.md.
+"""
 
 from __future__ import annotations
 
@@ -21,82 +24,83 @@ from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 from calibrant.tasks import CalibrationTask
 
-# Simulated label sets of the test, and the quantiles of calibrated readings that are kept.
-SIMULATED, KEPT = 999, (0.5, 0.95)
-# Rows, and sets of labels, that tell how large a gap calibrated data would seem to have.
-SEEN, TIMES = 1000, 3
-# Sets of labels that tell what a named estimator reads of calibrated data.
-SETS = 5
+# Default number of data sets simulated under H0, and the quantiles of the null distribution that are
+# returned.
+SIMULATED, NULL_QUANTILES = 999, (0.5, 0.95)
+# Rows and simulated data sets from which the size of an estimated gap under H0 is computed.
+NULL_ROWS, NULL_DATA_SETS = 1000, 3
+# Simulated data sets for the expected value of a named estimator under H0.
+NAMED_DATA_SETS = 5
 
 
 def of_two_classes(
     task: CalibrationTask, norm: str, ask: Callable[[CalibrationTask, Any], Estimate]
 ) -> Estimate:
-    """Return the estimate of two classes, whose gaps mirror each other: that of one class, scaled."""
-    one = task.once("one class", lambda: task.about_class(1))
-    single, scale = ask(one, "l1"), scale_of(norm)
-    found = ask(one, "l2") if norm == "l2" else single
+    """Return the estimate of two classes: that of the binary notion, scaled, since the gaps are opposite."""
+    binary_task = task.once("one class", lambda: task.about_class(1))
+    binary, scale = ask(binary_task, "l1"), scale_of(norm)
+    scaled = ask(binary_task, "l2") if norm == "l2" else binary
     null = Null(
-        scale * found.null.mean,
-        MappingProxyType({level: scale * value for level, value in found.null.quantiles.items()}),
+        scale * scaled.null.mean,
+        MappingProxyType({level: scale * value for level, value in scaled.null.quantiles.items()}),
     )
-    alone = {
-        label: replace(single, label=label, over=over, under=under)
+    by_class = {
+        label: replace(binary, label=label, over=over, under=under)
         for label, over, under in zip(
-            task.labels, (single.under, single.over), (single.over, single.under), strict=True
+            task.labels, (binary.under, binary.over), (binary.over, binary.under), strict=True
         )
     }
     return replace(
-        found,
-        value=scale * found.value,
-        low=scale * found.low,
-        high=scale * found.high,
+        scaled,
+        value=scale * scaled.value,
+        low=scale * scaled.low,
+        high=scale * scaled.high,
         null=null,
         over=None,
         under=None,
         notion=task.notion.name,
         norm=norm,
         label=None,
-        by_class=MappingProxyType(alone),
+        by_class=MappingProxyType(by_class),
     )
 
 
-def by_name(task: CalibrationTask, found: Estimate, chosen: Estimator, seed: int) -> Estimate:
-    """Return the estimate with the value of a named estimator in the place of the default's.
+def with_named_estimator(task: CalibrationTask, result: Estimate, chosen: Estimator, seed: int) -> Estimate:
+    """Replace the value of an estimate by that of a named estimator.
 
-    Test, bound and interval are about the true error, whoever reads it, and stay; the interval is widened to
-    hold the value. What calibrated data read is simulated, and single classes are left out.
+    Test, lower bound and interval are for the true error and do not depend on the estimator; the interval is
+    widened to contain the value. The value expected if calibrated is simulated. Single classes are left out.
     """
     if isinstance(chosen, Softmax):
-        return found
+        return result
 
     def error(rows: Simplex) -> float:
-        return float(chosen.fit(rows).error(found.norm))  # type: ignore[arg-type]
+        return float(chosen.fit(rows).error(result.norm))  # type: ignore[arg-type]
 
     value = error(task.simplex)
-    read = [error(rows) for rows in _simulated(task.simplex, stream(seed, "by name"))]
+    null_values = [error(rows) for rows in _simulated_rows(task.simplex, stream(seed, "by name"))]
     return replace(
-        found,
+        result,
         value=value,
-        low=min(found.low, value),
-        high=max(found.high, value),
-        null=Null(float(np.mean(read))),
+        low=min(result.low, value),
+        high=max(result.high, value),
+        null=Null(float(np.mean(null_values))),
         by_class=None,
         estimator=str(chosen),
     )
 
 
-def _simulated(rows: Simplex, rng: np.random.Generator) -> Iterator[Simplex]:
-    """Make rows with the same scores and labels by them, some times."""
+def _simulated_rows(rows: Simplex, rng: np.random.Generator) -> Iterator[Simplex]:
+    """Yield data sets with the same scores and with labels simulated from them."""
     counts = np.array_equal(rows.weight, rows.square)
-    times = rows.weight.astype(np.int64) if counts else np.ones(len(rows.code), np.int64)
-    score, weight = np.repeat(rows.score, times, axis=0), None if counts else rows.weight
+    repeats = rows.weight.astype(np.int64) if counts else np.ones(len(rows.code), np.int64)
+    score, weight = np.repeat(rows.score, repeats, axis=0), None if counts else rows.weight
     ends = (score / score.sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :-1]
-    for _ in range(SETS):
+    for _ in range(NAMED_DATA_SETS):
         yield Simplex.of(score, (rng.random((len(score), 1)) > ends).sum(axis=1), weight, counts=counts)
 
 
-def estimate_rows(
+def estimate_canonical(
     task: CalibrationTask,
     *,
     norm: str,
@@ -108,77 +112,81 @@ def estimate_rows(
     """Estimate the error on the simplex of more than two classes."""
     rows, error = task.simplex, canonical_error(task)
     sims = SIMULATED if n_resamples is None else n_resamples
-    test = task.once(("score test", seed, sims), lambda: _tested(task, seed, sims))
+    test = task.once(("score test", seed, sims), lambda: _score_test(task, seed, sims))
     null = _null(task, test, norm, seed)
     bound = task.once("held out", lambda: refitted(rows))
     low, high = error.interval(norm, level)
-    about: dict[str, Any] = {"n": rows.n, "estimator": Softmax.name, "seed": seed}
-    about |= {"n_resamples": sims, "p_floor": 1 / (1 + sims)}
-    by_class = _classes(task, test, _null(task, test, "l1", seed).mean, each_level, about)
+    metadata: dict[str, Any] = {"n": rows.n, "estimator": Softmax.name, "seed": seed}
+    metadata |= {"n_resamples": sims, "p_floor": 1 / (1 + sims)}
+    by_class = _class_estimates(task, test, _null(task, test, "l1", seed).mean, each_level, metadata)
     return Estimate(
         value=error.value(norm), low=low, high=high, level=level, null=null, p_value=test.p_value,
         over=None, under=None, notion=task.notion.name, norm=norm, by_class=MappingProxyType(by_class),
         at_least=min(lower_bound(rows, bound, norm, level), high),  # type: ignore[arg-type]
-        lower_bound=len(task.labels) > FEW, **about,
+        lower_bound=len(task.labels) > FEW, **metadata,
     )  # fmt: skip
 
 
-def _classes(
-    task: CalibrationTask, test: ScoreTest, typical: float, level: float, about: dict[str, Any]
+def _class_estimates(
+    task: CalibrationTask, test: ScoreTest, null_mean: float, level: float, metadata: dict[str, Any]
 ) -> dict[Any, Estimate]:
-    """Return E |eta_k - s_k| of each class; of what calibrated rows read each has the share of its error."""
+    """Return E |eta_k - s_k| of each class; the mean under H0 is divided in proportion to these errors."""
     error = canonical_error(task)
     values, total = error.class_values, max(error.value("l1"), 1e-300)
-    found = {}
+    estimates = {}
     for column, label in enumerate(task.labels):
         k = int(np.flatnonzero(task.columns == column)[0])
         value, over = float(values[k]), float(error.over[k])
         low, high = error.class_interval(k, level)
-        found[label] = Estimate(
+        estimates[label] = Estimate(
             value=value, low=low, high=high, level=level, p_value=float(test.by_class[k]),
             over=value * over, under=value - value * over, notion="binary", label=label,
-            null=Null(min(typical * value / total, 1.0)), **about,
+            null=Null(min(null_mean * value / total, 1.0)), **metadata,
         )  # fmt: skip
-    return found
+    return estimates
 
 
-def _tested(task: CalibrationTask, seed: int, sims: int) -> ScoreTest:
+def _score_test(task: CalibrationTask, seed: int, sims: int) -> ScoreTest:
     error = canonical_error(task)
     return p_value(task.simplex, error.posterior.blocks, stream(seed, "score test"), sims)
 
 
 def _null(task: CalibrationTask, test: ScoreTest, norm: str, seed: int) -> Null:
-    """Return what calibrated data of this size read: the chance of a gap, times the size that it would have.
+    """Return the null distribution: the posterior probability of a gap times its estimated size.
 
-    The less likely no gap looks, the larger the gap seems: as the root of its chance.
+    Both come from data sets simulated under H0. The estimated size of a gap is proportional to the square
+    root of its posterior probability (l1), or to the probability itself (l2, squared).
     """
-    scale = task.once(("scale", seed), lambda: _seeming(task.simplex, stream(seed, "size")))[norm]
-    chance = chance_of(test.null)
-    # Held-out rows do not confirm what is no gap, and the value is the mean of both.
-    values: Array = chance * scale * (chance if norm == "l2" else np.sqrt(chance)) / 2
+    scale = task.once(("scale", seed), lambda: _null_gap_size(task.simplex, stream(seed, "size")))[norm]
+    probability = chance_of(test.null)
+    # The value is the mean of the fitted and the held-out error. The latter is 0 on average under H0.
+    values: Array = probability * scale * (probability if norm == "l2" else np.sqrt(probability)) / 2
     if norm == "l2":
         values = np.sqrt(values)
-    quantiles = dict(zip(KEPT, np.quantile(values, KEPT).tolist(), strict=True))
+    quantiles = dict(zip(NULL_QUANTILES, np.quantile(values, NULL_QUANTILES).tolist(), strict=True))
     return Null(float(values.mean()), MappingProxyType(quantiles))
 
 
-def _seeming(rows: Simplex, rng: np.random.Generator) -> dict[str, float]:
-    """Return how large a gap of calibrated rows seems, over the root of its chance (over itself, for l2).
+def _null_gap_size(rows: Simplex, rng: np.random.Generator) -> dict[str, float]:
+    """Return the estimated size of a gap under H0, divided by the square root of its posterior probability.
 
-    Some rows tell it: it shrinks with the root of their number.
+    For l2 it is divided by the probability. A sample of the rows is enough, because the size is proportional
+    to one over the square root of the number of rows.
     """
-    some = rows[: min(SEEN, len(rows.code))]
-    p, fewer = some.score / some.score.sum(axis=1, keepdims=True), some.n / rows.n
+    sample = rows[: min(NULL_ROWS, len(rows.code))]
+    p, share_of_rows = sample.score / sample.score.sum(axis=1, keepdims=True), sample.n / rows.n
     total = dict.fromkeys(NORMS, 0.0)
-    for _ in range(TIMES):
+    for _ in range(NULL_DATA_SETS):
         code = (rng.random((len(p), 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
-        error = CanonicalError.of(SoftmaxPosterior.of(replace(some, code=code)))
-        for norm, part in error.parts.items():
+        error = CanonicalError.of(SoftmaxPosterior.of(replace(sample, code=code)))
+        for norm, term in error.parts.items():
             power = 1.0 if norm == "l2" else 0.5
-            total[norm] += part.expected * (fewer / max(error.chance, 1e-300)) ** power / TIMES
+            total[norm] += (
+                term.expected * (share_of_rows / max(error.chance, 1e-300)) ** power / NULL_DATA_SETS
+            )
     return total
 
 
-def added(task: CalibrationTask) -> Array:
-    """Return what each row of the data adds to the l1 error."""
+def contributions_of_rows(task: CalibrationTask) -> Array:
+    """Return the contribution of each row to the l1 error."""
     return np.asarray(canonical_error(task).added["l1"][task.simplex.place])

@@ -1,13 +1,15 @@
-"""Null, test and interval for the classes of a model, some of them at a time.
+"""Test and interval for the classwise notion, computed for a few classes at a time.
 
-Each of a thousand classes has few outcomes, so it needs few cells; the mean over the classes averages
-what is simulated, so few sets are enough; and only sums over the classes are kept.
+With many classes each has few outcomes, so few cells are enough. The mean over the classes averages the
+simulation noise, so few simulated data sets are enough. Only sums over the classes are kept in memory.
 
-A row has one label. The covariance of the outcomes of its classes, diag(p) - p p', is therefore at
-most twice its own diagonal, whatever the scores: for each class the others' covariances with it sum to
-its variance (Gershgorin). The same holds for the coefficients of all classes together, which are
-orthonormal combinations of standardised residuals. So where no rows say how classes depend on each
-other, a mean over classes spreads by at most the root of two more than if they were independent.
+A row has one label. The covariance of the outcomes of its classes, diag(p) - p p', is therefore at most twice
+its own diagonal, whatever the scores: for each class the absolute covariances with the other classes sum to
+its variance (Gershgorin). The same holds for the cosine coefficients of all classes, which are orthonormal
+combinations of standardised residuals. If rows are not available, the standard deviation of a mean over
+classes is therefore at most sqrt(2) times that of independent classes.
+
+The methods are described in docs/methods/confidence-intervals.md and docs/methods/calibration-test.md.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ from calibrant.inference.interval import (
     Simulation,
     SimulationGrid,
     bias_correction,
-    by_kind,
+    draw_shapes,
+    group_by_kind,
     invert,
     max_attainable_error,
-    sampling,
     scale_to_error,
     scale_to_unit_error,
-    shapes,
-    side_by_side,
+    score_sampling_sd,
+    stack_classes,
     stop_early,
     streams,
     true_error,
@@ -47,36 +49,38 @@ from calibrant.score_data.draws import Outcomes
 from calibrant.tasks import CalibrationTask
 from calibrant.tasks.notions import combined
 
-# Simulated sets of a class, and those of a class that stands out at least.
-SETS, MORE = 199, 999
-# Classes that may stand out, and their share of all.
-STANDING, STANDING_SHARE = 50, 0.2
-# Times that the sets of independent classes are put together anew.
-SHUFFLED = 5
-# Steps of a class that outcomes are drawn for, and cells along its score for rough gaps.
+# Simulated data sets of the test of each class, and the smallest number if the test is repeated because its
+# p-value is small.
+N_DATA_SETS, N_REPEATED = 199, 999
+# Tests are repeated for at most this many classes, or this share of all classes if that is more.
+MAX_REPEATED, MAX_REPEATED_SHARE = 50, 0.2
+# Permutations of the data sets of independent classes.
+N_PERMUTATIONS = 5
+# Largest number of steps (distinct scores) of a class that outcomes are drawn for, and of cells of its
+# periodogram.
 STEPS, FINEST = 512, 256
-# Data sets simulated for the interval, and numbers that they hold at most.
-DRAWN, HELD = 100, 1 << 23
-# Numbers simulated together: they stay in the cache.
-HELD_AT_ONCE = 1 << 17
-# Shares of the level of all classes together and of the class that stands out most.
+# Data sets simulated for each true error of the interval, and the largest number of coefficients in them.
+N_INTERVAL_SETS, MAX_COEFFICIENTS = 100, 1 << 23
+# Coefficients simulated together, so that they stay in the processor's cache.
+COEFFICIENTS_AT_ONCE = 1 << 17
+# Shares of the level: test of all classes pooled, and test of the class with the largest Bayes factor.
 SHARES = (0.8, 0.2)
-# How much wider a mean over classes can spread than if they were independent.
-WIDEST = float(np.sqrt(2))
+# Largest ratio of the standard deviation of a mean over classes to that of independent classes.
+MAX_DEPENDENCE = float(np.sqrt(2))
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """What is kept of the evidence of many classes.
+    """Posteriors and residuals of many classes.
 
     Attributes
     ----------
     posterior : Posterior
-        As for few classes: the estimate is its.
+        Posterior that the estimate is computed from, as with few classes.
     coarse : Posterior
-        Over the cells that are simulated.
+        The same over the cells that are simulated.
     plain : Posterior
-        Over those cells too, with the variance that the scores say: what calibrated data are held against.
+        Posterior over these cells with the variance under H0, for the test.
     steps : list of Residuals
         Residuals of each class at no more than `STEPS` steps.
     """
@@ -88,50 +92,57 @@ class Classes:
 
     @classmethod
     def of(cls, task: CalibrationTask) -> Classes:
-        """Look at each class once; its residuals are not held."""
+        """Compute the posteriors class by class, without holding the residuals of all classes."""
         fine, plain, steps = [], [], []
-        for one, other, own in _looks(task):
-            fine.append(one)
-            plain.append(other)
-            steps += own
+        for posterior_part, plain_part, residuals in _posteriors(task):
+            fine.append(posterior_part)
+            plain.append(plain_part)
+            steps += residuals
         posterior = task.once("posterior", lambda: Posterior.joined(fine))
-        spread = [float((each.spread * each.score * (1 - each.score)).sum()) for each in steps]
-        few = enough(float(np.mean(spread)), len(steps))
-        whole = Posterior.joined(plain)
-        # Labels that are drawn for whole rows give coefficients alone.
-        plainly = whole.coarser(few).smooth_alone
-        return cls(posterior, posterior.coarser(few), plainly, steps)
+        variance = [float((each.spread * each.score * (1 - each.score)).sum()) for each in steps]
+        cells = simulated_cells(float(np.mean(variance)), len(steps))
+        all_plain = Posterior.joined(plain)
+        # Jointly drawn labels give cosine coefficients, without residuals at single scores.
+        coarse_plain = all_plain.coarser(cells).smooth_alone
+        return cls(posterior, posterior.coarser(cells), coarse_plain, steps)
 
 
-def _looks(task: CalibrationTask) -> Iterator[tuple[Posterior, Posterior, list[Residuals]]]:
-    """Return posterior, the one with the variance of the scores, and steps, of some classes at a time."""
+def _posteriors(task: CalibrationTask) -> Iterator[tuple[Posterior, Posterior, list[Residuals]]]:
+    """Yield posterior, posterior with the variance under H0, and residuals of a few classes at a time."""
 
-    def look(some: ScoreData) -> tuple[Posterior, Posterior, list[Residuals]]:
-        flat = Residuals.of(some, ties=False).flat
+    def compute(members: ScoreData) -> tuple[Posterior, Posterior, list[Residuals]]:
+        flat = Residuals.of(members, ties=False).flat
         cells, steps = int(n_cells(flat.n)[0]), [flat[k].coarser(STEPS) for k in range(len(flat.mass))]
         return Posterior.of_residuals(flat, cells), Posterior.of_residuals(flat, cells, plain=True), steps
 
     for block in task.blocks:
         pieces = [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]
-        yield from compiled.shared(look, pieces)
+        yield from compiled.shared(compute, pieces)
 
 
-def enough(spread: float, classes: int) -> int:
-    """Return how many cells to simulate for classes whose outcomes have this variance on average.
+def simulated_cells(variance: float, classes: int) -> int:
+    """Return the number of cells to simulate for classes with this sum of outcome variances on average.
 
-    As many as rows with scores of one half would have, where a row has a variance of a quarter.
+    It is the number of cells for as many rows with score 1/2, each with variance 1/4.
 
-    >>> enough(50.0, 1000), enough(1e5, 100), enough(1e5, 1000)
+    >>> simulated_cells(50.0, 1000), simulated_cells(1e5, 100), simulated_cells(1e5, 1000)
     (64, 512, 64)
     """
-    room = 2 ** int(np.log2(max(HELD // (DRAWN * classes), 1)))
-    return int(min(n_cells(np.array(4 * spread + CELLS)), max(CELLS, room)))
+    affordable = 2 ** int(np.log2(max(MAX_COEFFICIENTS // (N_INTERVAL_SETS * classes), 1)))
+    return int(min(n_cells(np.array(4 * variance + CELLS)), max(CELLS, affordable)))
 
 
 class Nulls(NamedTuple):
-    """What calibrated data would show: of each class, when it is asked for, and of all.
+    """The calibration tests of the classwise notion.
 
-    `p_value` is that of all classes together, and `p_floor` the smallest that it can be.
+    Attributes
+    ----------
+    alone : list of callables
+        Test of each class, computed when it is called.
+    whole : SimulatedNull
+        Test of all classes together, and null distribution of the combined estimate.
+    p_value, p_floor : float
+        p-value of all classes together, and its smallest possible value.
     """
 
     alone: list[Callable[[], SimulatedNull]]
@@ -146,85 +157,91 @@ def joint(
     norm: Norm,
     step: Callable[[], object] = lambda: None,
 ) -> SimulatedNull:
-    """Simulate all classes of a model together.
+    """Test all classes together, with labels simulated jointly.
 
-    The test joins the evidence of all classes together and that of the class that stands out most.
+    The test combines the Bayes factor of the pooled classes and the largest Bayes factor of a single class.
 
     Parameters
     ----------
     plain : Posterior
-        Of each class, with the variance that the scores say.
-    parts : iterable of (number of sets, callable)
-        Sets of calibrated data, and how to get the coefficients (sets, cells) of a class in them. The error
-        is computed for the first part alone.
+        Posterior of each class, with the variance under H0.
+    parts : iterable of (number of data sets, callable)
+        Data sets simulated under H0; the callable returns the cosine coefficients (data sets, cells) of a
+        class. The estimates are computed for the first part only.
+    norm : str
+        Norm of the estimates.
     step : callable
         Called after each class of the first part.
     """
     classes, cells = plain.z.shape
-    evidence, most = [], []
+    pooled, largest = [], []
     errors: list[Array] = []
     for sets, coefficients in parts:
-        of = None if errors else norm
+        error_norm = None if errors else norm
 
-        def drawn(some: slice, sets: int = sets, coefficients: Any = coefficients, of: Any = of) -> _Added:
-            z = np.concatenate([coefficients(k) for k in range(classes)[some]])
-            return _Added.of(plain[some].again(z), of, sets)
+        def drawn(
+            members: slice, sets: int = sets, coefficients: Any = coefficients, error_norm: Any = error_norm
+        ) -> _ClassSums:
+            z = np.concatenate([coefficients(k) for k in range(classes)[members]])
+            return _ClassSums.of(plain[members].again(z), error_norm, sets)
 
-        sums, pieces = _Sums(sets), _together(classes, sets * cells)
-        for some, added in zip(pieces, compiled.shared(drawn, pieces), strict=True):
+        sums, pieces = _RunningSums(sets), _slices(classes, sets * cells)
+        for members, added in zip(pieces, compiled.shared(drawn, pieces), strict=True):
             sums.add(added)
-            for _ in range(classes)[slice(0) if errors else some]:
+            for _ in range(classes)[slice(0) if errors else members]:
                 step()
-        evidence.append(sums.evidence(cells, classes))
-        most.append(sums.most)
+        pooled.append(sums.evidence(cells, classes))
+        largest.append(sums.most)
         if not errors:
             errors.append(sums.error(cells, classes, norm))
-    seen = _Sums(1)
-    seen.add(_Added.of(plain, None))
-    together = rank(np.concatenate([*evidence, seen.evidence(cells, classes)])) / SHARES[0]
-    joined = -np.minimum(together, rank(np.concatenate([*most, seen.most])) / SHARES[1])
-    return SimulatedNull(joined[:-1], errors[0], float(joined[-1]))
+    observed = _RunningSums(1)
+    observed.add(_ClassSums.of(plain, None))
+    pooled_rank = rank(np.concatenate([*pooled, observed.evidence(cells, classes)])) / SHARES[0]
+    combined_statistic = -np.minimum(pooled_rank, rank(np.concatenate([*largest, observed.most])) / SHARES[1])
+    return SimulatedNull(combined_statistic[:-1], errors[0], float(combined_statistic[-1]))
 
 
 def independent(alone: Alone, norm: Norm, step: Callable[[], object]) -> Nulls:
-    """Simulate classes whose rows are not known.
+    """Test all classes together if rows are not available, conservatively for any dependence.
 
-    They are independent, and their sums are spread as far as any dependence could.
+    Classes are simulated independently, and their sums are spread by `MAX_DEPENDENCE`.
     """
-    count, cells = len(alone.steps), alone.cells
-    seen, sums, pooled = _Sums(1), _Sums(SETS * SHUFFLED), []
-    for each, rng in zip(compiled.shared(alone.draw, range(count)), alone.rngs, strict=True):
-        alone.first.append(each.simulated)
-        seen.add(_Added.of(each.observed, norm))
-        pooled.append(each.read.some)
-        order = np.concatenate([rng.permutation(SETS) for _ in range(SHUFFLED)])
-        sums.add(_Added.of(each.read, norm, SETS), order)
+    n_classes, cells = len(alone.steps), alone.cells
+    observed, sums, bayes_factors = _RunningSums(1), _RunningSums(N_DATA_SETS * N_PERMUTATIONS), []
+    for test, rng in zip(compiled.shared(alone.draw, range(n_classes)), alone.rngs, strict=True):
+        alone.first.append(test.simulated)
+        observed.add(_ClassSums.of(test.observed, norm))
+        bayes_factors.append(test.first.some)
+        order = np.concatenate([rng.permutation(N_DATA_SETS) for _ in range(N_PERMUTATIONS)])
+        sums.add(_ClassSums.of(test.first, norm, N_DATA_SETS), order)
         step()
-    sums.widen(WIDEST)
-    evidence = np.append(sums.evidence(cells, count), seen.evidence(cells, count))
-    # At most so many classes of calibrated data would stand out as far, however they depend.
-    further = np.count_nonzero(np.concatenate(pooled) >= seen.most[0] - 1e-12 * abs(seen.most[0]))
-    outlying = (1 + further) / (1 + SETS)
-    p_value = min(1.0, float(rank(evidence)[-1]) / SHARES[0], outlying / SHARES[1])
-    whole = SimulatedNull(evidence[:-1], sums.error(cells, count, norm), float(evidence[-1]))
+    sums.widen(MAX_DEPENDENCE)
+    pooled = np.append(sums.evidence(cells, n_classes), observed.evidence(cells, n_classes))
+    # Expected number of classes with a larger Bayes factor under H0: a bound under any dependence.
+    exceeding = np.count_nonzero(
+        np.concatenate(bayes_factors) >= observed.most[0] - 1e-12 * abs(observed.most[0])
+    )
+    largest_p = (1 + exceeding) / (1 + N_DATA_SETS)
+    p_value = min(1.0, float(rank(pooled)[-1]) / SHARES[0], largest_p / SHARES[1])
+    whole = SimulatedNull(pooled[:-1], sums.error(cells, n_classes, norm), float(pooled[-1]))
     return Nulls(alone.each, whole, p_value, whole.p_floor / SHARES[0])
 
 
 class Alone:
-    """Calibrated data of each class by itself, simulated when the first class is asked about.
+    """Tests of each class by itself, simulated when the first of them is asked for.
 
     Attributes
     ----------
     some : array
-        Evidence of each class.
-    first : list of Simulated
-        What was simulated already: of every class, or of none.
+        Log Bayes factor of each class for some gap.
+    first : list of SimulatedNull
+        Tests that are already computed: those of every class, or none.
     rngs : list of Generator
-        Of each class.
+        Generator of each class.
     alpha : float
-        The level that adjusted p-values of the classes are held against.
+        Level of the test with adjusted p-values.
     n_resamples : int, optional
-        Sets simulated for each class that stands out; by default as many as let these be rejected.
+        Data sets simulated for each class with a small p-value; by default enough to reject these.
     """
 
     def __init__(
@@ -238,69 +255,70 @@ class Alone:
         self.steps, self.some, self.cells = classes.steps, classes.coarse.some, classes.coarse.z.shape[-1]
         self.norm, self.rngs, self.alpha, self.n_resamples = norm, rngs, alpha, n_resamples
         self.first: list[SimulatedNull] = []
-        # Whichever classes are asked about first, by several threads: generators have one turn.
+        # Several threads may ask for classes in any order; each generator must be used once.
         self._all = compiled.once(self._simulate)
 
-    def draw(self, k: int, sets: int = SETS) -> Ranked:
-        """Simulate one class."""
+    def draw(self, k: int, sets: int = N_DATA_SETS) -> Ranked:
+        """Test one class."""
         steps = self.steps[k]
         return ranked(steps, Outcomes.of(steps).blocks(self.rngs[k], sets), self.norm, self.cells, FINEST)
 
     @property
     def each(self) -> list[Callable[[], SimulatedNull]]:
-        """What returns the simulations of each class."""
+        """Functions that return the test of each class."""
         return [lambda k=k: self._all()[k] for k in range(len(self.steps))]  # type: ignore[misc]
 
     def _simulate(self) -> list[SimulatedNull]:
-        """Return the simulations of all classes, more of those that stand out.
+        """Test all classes, and repeat tests with small p-values with more data sets.
 
-        So their p-values can be small. Where most classes stand out, only the first of them are worth it.
+        More data sets allow smaller p-values. At most `MAX_REPEATED` tests, or `MAX_REPEATED_SHARE` of them,
+        are repeated.
         """
-        every = range(len(self.steps))
-        alone = self.first or list(compiled.shared(lambda k: self.draw(k).simulated, every))
+        members = range(len(self.steps))
+        alone = self.first or list(compiled.shared(lambda k: self.draw(k).simulated, members))
         p_values = np.array([simulation.p_value for simulation in alone])
-        most = max(STANDING, int(STANDING_SHARE * len(alone)))
-        order = np.lexsort((-self.some, p_values))[:most]
-        again = refined(
+        n_repeated = max(MAX_REPEATED, int(MAX_REPEATED_SHARE * len(alone)))
+        order = np.lexsort((-self.some, p_values))[:n_repeated]
+        repeated = refined(
             {k: alone[k] for k in order.tolist()},
             lambda each: each.p_value,
             lambda k, size: self.draw(k, self.n_resamples or size).simulated,
             tests=len(alone),
             alpha=self.alpha,
-            size=SETS,
-            least=MORE,
+            size=N_DATA_SETS,
+            least=N_REPEATED,
         )
-        return [again.get(k, each) for k, each in enumerate(alone)]
+        return [repeated.get(k, each) for k, each in enumerate(alone)]
 
 
-def _together(classes: int, size: int) -> list[slice]:
-    """Return which classes are simulated together, of each of which there are so many numbers."""
-    step = max(1, HELD_AT_ONCE // size)
+def _slices(classes: int, size: int) -> list[slice]:
+    """Return slices of classes that are simulated together, from the number of coefficients of a class."""
+    step = max(1, COEFFICIENTS_AT_ONCE // size)
     return [slice(first, min(first + step, classes)) for first in range(0, classes, step)]
 
 
-class _Added(NamedTuple):
-    """What some classes add to sums over all of them."""
+class _ClassSums(NamedTuple):
+    """Sums over a few classes."""
 
     terms: Terms
     most: Array
 
     @classmethod
-    def of(cls, posterior: Posterior, norm: Norm | None, sets: int = 1) -> _Added:
-        """Return what so many sets of each class add, one class after the other."""
+    def of(cls, posterior: Posterior, norm: Norm | None, sets: int = 1) -> _ClassSums:
+        """Sum over the classes; the rows of the posterior are `sets` data sets of each class in turn."""
         terms = (term.reshape(-1, sets, *term.shape[1:]).sum(axis=0) for term in posterior.terms(norm))
         return cls(Terms(*terms), posterior.some.reshape(-1, sets).max(axis=0))
 
 
-class _Sums:
-    """Sums over the classes of simulated sets."""
+class _RunningSums:
+    """Sums over all classes, and the largest Bayes factor, of each simulated data set."""
 
     def __init__(self, sets: int) -> None:
         self.terms = Terms(np.zeros((sets, 1)), np.zeros((sets, 1)), *np.zeros((3, sets)))
         self.most = np.full(sets, -np.inf)
 
-    def add(self, added: _Added, order: Array | None = None) -> None:
-        """Add a class; its sets may come in another order, and more than once."""
+    def add(self, added: _ClassSums, order: Array | None = None) -> None:
+        """Add classes; `order` permutes their data sets, and may repeat them."""
         terms, most = added
         if order is not None:
             terms, most = Terms(*(term[order] for term in terms)), most[order]
@@ -308,18 +326,18 @@ class _Sums:
         self.most = np.maximum(self.most, most)
 
     def widen(self, factor: float) -> None:
-        """Spread the sets around their mean."""
-        middle = (term.mean(axis=0) for term in self.terms)
-        wide = (m + factor * (term - m) for m, term in zip(middle, self.terms, strict=True))
-        shape, offset, alone, smooth, own = wide
+        """Multiply the deviations of the data sets from their mean by a factor."""
+        centre = (term.mean(axis=0) for term in self.terms)
+        widened_terms = (m + factor * (term - m) for m, term in zip(centre, self.terms, strict=True))
+        shape, offset, alone, smooth, own = widened_terms
         self.terms = Terms(shape, offset, alone, np.maximum(smooth, 0.0), np.maximum(own, 0.0))
 
     def evidence(self, cells: int, classes: int) -> Array:
-        """Return the log of the Bayes factor for some gap against none."""
+        """Return the log Bayes factor for some gap against none, of the pooled classes."""
         return pool_classes(self.terms, cells, classes).evidence
 
     def error(self, cells: int, classes: int, norm: Norm, *, shared: bool = True) -> Array:
-        """Return the combined error of each set, where classes are judged together or each by itself."""
+        """Return the combined error of each data set, with pooled or unpooled classes."""
         value = self.terms.own / classes
         if shared:
             value = pool_classes(self.terms, cells, classes).mixed(self.terms.smooth / classes, value)
@@ -336,88 +354,98 @@ def interval(
     spread: float,
     shared: bool,
 ) -> tuple[float, float]:
-    """Return an interval for the error of all classes of a model; `interval.interval` is for one problem.
+    """Return an interval for the error over all classes; see `calibrant.inference.interval` for one problem.
 
     Parameters
     ----------
     posterior : Posterior
-        Of each class, over the cells that are simulated.
+        Posterior of each class, over the cells that are simulated.
+    n : float
+        Effective sample size.
     keys : sequence of int
-        A number for each class: what is drawn for it belongs to that.
+        Key of the random numbers of each class.
+    norm : str
+        "l1" or "l2".
+    level : float
+        Confidence level.
     spread : float
-        How much wider a mean over the classes spreads than if they were independent.
+        Ratio of the standard deviation of the mean over classes to that of independent classes.
     shared : bool
-        Whether classes are judged together.
+        Whether classes are pooled.
     """
     classes, cells = posterior.z.shape
-    observed = _Sums(1)
-    observed.add(_Added.of(posterior, norm))
+    observed = _RunningSums(1)
+    observed.add(_ClassSums.of(posterior, norm))
     value = float(observed.error(cells, classes, norm, shared=shared)[0])
-    allowed = bias_correction(posterior, value, norm)
+    correction = bias_correction(posterior, value, norm)
     posterior = posterior.focused()
     common, each_rng = streams(keys)
-    kind, drawn = shapes(posterior, each_rng, DRAWN)
-    normal = [rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, drawn, strict=True)]
-    pieces = _simulated_together(posterior)
-    grids = [SimulationGrid.of(posterior[some]) for some in pieces]
+    kind, drawn = draw_shapes(posterior, each_rng, N_INTERVAL_SETS)
+    standard_normal = [
+        rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, drawn, strict=True)
+    ]
+    groups = _simulation_groups(posterior)
+    grids = [SimulationGrid.of(posterior[members]) for members in groups]
     noise, gaps = (
-        [np.stack([each[k] for k in some]) if len(some) > 1 else each[some[0]] for some in pieces]
-        for each in (normal, drawn)
+        [np.stack([each[k] for k in members]) if len(members) > 1 else each[members[0]] for members in groups]
+        for each in (standard_normal, drawn)
     )
-    del normal, drawn
+    del standard_normal, drawn
     gap = [each.astype(np.float32, order="C") for each in scale_to_unit_error(gaps, grids, norm)]
-    most = max_attainable_error(grids, gap, norm)
-    score_sampling_sd = common.standard_normal(DRAWN)
+    max_error = max_attainable_error(grids, gap, norm)
+    sampling_noise = common.standard_normal(N_INTERVAL_SETS)
 
     def simulate(true: float) -> Simulation:
         factor = scale_to_error(true, gap, grids, norm)
 
-        def simulated(i: int) -> tuple[Array, Array, _Added]:
+        def simulated(i: int) -> tuple[Array, Array, _ClassSums]:
             sim_grid = grids[i]
-            possible = sim_grid.possible(gap[i], factor)
-            own_error = true_error(possible, sim_grid.mass, norm)
-            z, residual = sim_grid.data(possible, noise[i])
+            scaled = sim_grid.possible(gap[i], factor)
+            own_error = true_error(scaled, sim_grid.mass, norm)
+            z, residual = sim_grid.data(scaled, noise[i])
             data = sim_grid.posterior.again(z, () if residual is None else (residual,))
             return (
                 own_error,
-                sampling(possible, sim_grid.mass, own_error, norm, n),
-                _Added.of(data, norm, DRAWN),
+                score_sampling_sd(scaled, sim_grid.mass, own_error, norm, n),
+                _ClassSums.of(data, norm, N_INTERVAL_SETS),
             )
 
-        sums, each_error, each_chance = _Sums(DRAWN), [], []
-        for own_error, chance, added in compiled.shared(simulated, range(len(grids))):
+        sums, each_error, sampling_sds = _RunningSums(N_INTERVAL_SETS), [], []
+        for own_error, sampling_sd, added in compiled.shared(simulated, range(len(grids))):
             sums.add(added)
             each_error.append(own_error)
-            each_chance.append(chance)
-        errors, chances = side_by_side(each_error), side_by_side(each_chance)
-        truth = combined(errors, norm)
-        moved = score_sampling_sd * _score_sampling_sd(errors, chances, truth, norm, n)
-        estimate = widened(sums.error(cells, classes, norm, shared=shared), spread) + moved
-        return by_kind(true, estimate, most >= true, kind, truth)
+            sampling_sds.append(sampling_sd)
+        errors, all_sampling_sds = stack_classes(each_error), stack_classes(sampling_sds)
+        true_errors = combined(errors, norm)
+        score_shift = sampling_noise * _max_score_sampling_sd(errors, all_sampling_sds, true_errors, norm, n)
+        estimate = widened(sums.error(cells, classes, norm, shared=shared), spread) + score_shift
+        return group_by_kind(true, estimate, max_error >= true, kind, true_errors)
 
-    return invert(stop_early(simulate, value), value, posterior, level, allowed)
+    return invert(stop_early(simulate, value), value, posterior, level, correction)
 
 
-def _simulated_together(posterior: Posterior) -> list[Array]:
-    """Return which classes are simulated together; one over its distinct scores is alone."""
+def _simulation_groups(posterior: Posterior) -> list[Array]:
+    """Return the classes that are simulated together; a class over its distinct scores is simulated alone."""
     classes, cells = posterior.z.shape
     alone = np.array([posterior.discrete(k) or not posterior.mass[k].all() for k in range(classes)])
     others = np.flatnonzero(~alone)
-    pieces = [others[some] for some in _together(others.size, DRAWN * cells)]
+    pieces = [others[members] for members in _slices(others.size, N_INTERVAL_SETS * cells)]
     return [*pieces, *np.flatnonzero(alone)[:, None]]
 
 
-def _score_sampling_sd(each: Array, chances: Array, truth: Array, norm: Norm, n: float) -> Array:
-    """Return the standard deviation of a sample's own error around the true one, at most.
+def _max_score_sampling_sd(
+    errors: Array, sampling_sds: Array, true_errors: Array, norm: Norm, n: float
+) -> Array:
+    """Return an upper bound of the standard deviation of the error of a sample around the true error.
 
-    It is largest if all classes err on the same rows; but the gaps of a row have absolute values that
-    sum to no more than two, so their mean over the classes varies little.
+    It is largest if all classes have their gaps on the same rows. But the absolute gaps of a row sum to at
+    most 2, so their mean over the classes varies little.
     """
-    classes = each.shape[-1]
+    classes = errors.shape[-1]
     if norm == "l1":
-        worst = chances.mean(axis=-1)
-        bound = np.sqrt(np.maximum(truth * (2 / classes - truth), 0.0) / n)
+        same_rows = sampling_sds.mean(axis=-1)
+        bound = np.sqrt(np.maximum(true_errors * (2 / classes - true_errors), 0.0) / n)
     else:
-        worst = (each * chances).mean(axis=-1) / np.maximum(truth, 1e-12)
-        bound = np.sqrt(np.maximum(2 / classes - truth**2, 0.0) / n) / 2
-    return np.minimum(worst, bound)
+        same_rows = (errors * sampling_sds).mean(axis=-1) / np.maximum(true_errors, 1e-12)
+        bound = np.sqrt(np.maximum(2 / classes - true_errors**2, 0.0) / n) / 2
+    return np.minimum(same_rows, bound)

@@ -1,10 +1,14 @@
-"""Interval and test for rows that belong together.
+"""Interval and test for clustered rows.
 
-Calibrated data are drawn from the scores, as alike within clusters as the data are. For a handful of
-clusters, and for very many rows, the residuals of whole clusters change their sign instead: that needs
-no estimate, but takes the few outcomes at extreme scores for all that could have been. Few clusters say
-little about how much they differ, which is why the tails of an interval are those of Student's
-distribution.
+Under H0 outcomes are simulated from the scores, with the intraclass correlation of the data. With fewer than
+ten clusters, or very many rows, the signs of the residuals of whole clusters are flipped instead. Sign flips
+need no estimate of the correlation, but they only contain the outcomes that were observed, which are few at
+extreme scores.
+
+The interval is computed at the effective sample size, n / design effect. Few clusters determine the variation
+between clusters poorly, so the tails of the interval are those of a t distribution.
+
+The method is described in docs/methods/clusters.md.
 """
 
 from __future__ import annotations
@@ -34,28 +38,30 @@ from calibrant.score_data.clusters import DesignEffect, cells_of, correlation, e
 from calibrant.score_data.draws import each_chance
 from calibrant.tasks import CalibrationTask
 
-# Signs drawn at once, and rows up to which correlated outcomes are drawn for each of them.
-SIGNS, MOST_ROWS = 1 << 22, 1 << 17
-# Calibrated data are drawn for this many clusters at least, and this many outcomes at most; otherwise
-# signs are turned, which needs no estimate of how alike rows are. The choice does not depend on how many sets
-# are asked for beyond the usual number.
-FEWEST, MOST_DRAWN, USUAL = 10, 1 << 27, 999
+# Random numbers drawn at once.
+AT_ONCE_NUMBERS = 1 << 22
+# Largest number of rows for which correlated outcomes of named estimators are drawn row by row.
+MOST_ROWS = 1 << 17
+# Correlated outcomes are simulated under H0 with at least this many clusters and at most this many outcomes;
+# otherwise signs are flipped. Data sets beyond the default number do not count, so that `n_resamples` does
+# not change the method.
+MIN_CLUSTERS, MOST_DRAWN, DEFAULT_DATA_SETS = 10, 1 << 27, 999
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterAdjustment:
-    """What an interval is made from.
+    """Data, effective sample size and design effects that the interval of one problem is computed from.
 
     Attributes
     ----------
-    problem : Evidence
-        On which outcomes are drawn anew.
+    problem : ScoreData or Correlated
+        Data on which outcomes are simulated.
     n : float
-        Number of independent rows that say as much.
-    design : Design or None
-        What clusters do to the problem, where there are any.
+        Effective sample size: the number of rows divided by the design effect.
+    design : DesignEffect or None
+        Design effects of the problem; None without clusters.
     clusters : float
-        How many equally large clusters would be as good.
+        Effective number of clusters: the number of equally large clusters with the same precision.
     """
 
     problem: ScoreData
@@ -65,7 +71,7 @@ class ClusterAdjustment:
 
     @classmethod
     def of(cls, task: CalibrationTask) -> list[ClusterAdjustment]:
-        """Return the view of each problem."""
+        """Return the adjustment of each problem."""
         cluster, designs, n = task.cluster, task.designs, task.n
         if cluster is None or designs is None:
             return [cls(problem, n) for problem in task.problems]
@@ -77,11 +83,11 @@ class ClusterAdjustment:
 
     @property
     def effect(self) -> float:
-        """The design effect; one without clusters."""
+        """The overall design effect; 1 without clusters."""
         return 1.0 if self.design is None else self.design.effect
 
     def tails(self, level: float) -> float:
-        """Return how much further out the tails lie at a level than normal ones: Student's, of few clusters.
+        """Return the ratio of Student's to the normal quantile at a level; 1 without clusters.
 
         >>> sample = Sample(np.array([0.5]), np.array([True]))
         >>> round(ClusterAdjustment(sample, 1.0, DesignEffect(), 20.0).tails(0.95), 3)
@@ -94,31 +100,35 @@ class ClusterAdjustment:
         return float(stdtrit(max(self.clusters - 1, 1.0), (1 + level) / 2) / ndtri((1 + level) / 2))
 
     def of_mean(self, level: float) -> float:
-        """Return how many times larger the variance of a mean residual is, its tails at a level included."""
+        """Return the design effect of a mean residual, times the squared ratio of quantiles at a level."""
         return 1.0 if self.design is None else self.design.of_mean * self.tails(level) ** 2
 
-    def reach(self, level: float, estimator: Estimator) -> float:
-        """Return how much further out the tails lie than simulations of an estimator show them."""
+    def tail_inflation(self, level: float, estimator: Estimator) -> float:
+        """Return the factor by which simulated estimates are spread: what the simulation does not contain.
+
+        Simulations of the default estimator contain the overall design effect; those of a named estimator
+        contain the intraclass correlation, unless there are too many rows.
+        """
         if self.design is None:
             return 1.0
-        missing = self.design.of_error
+        remaining_effect = self.design.of_error
         if estimator.from_posterior:
-            missing /= self.design.effect
+            remaining_effect /= self.design.effect
         elif isinstance(self.problem, Correlated) and self.problem.cluster is not None:
-            missing = 1.0
-        return self.tails(level) * max(1.0, float(np.sqrt(missing)))
+            remaining_effect = 1.0
+        return self.tails(level) * max(1.0, float(np.sqrt(remaining_effect)))
 
 
 @dataclass(frozen=True, eq=False)
 class ClusteredNull:
-    """Evidence and error of calibrated data in the same clusters.
+    """The calibration test of clustered data.
 
     Attributes
     ----------
-    alone : list of Simulated
-        Of each problem.
-    whole : Simulated
-        Of all of them together, drawn as whole rows.
+    alone : list of SimulatedNull
+        Test of each problem.
+    whole : SimulatedNull
+        Test of all problems together, with labels drawn jointly.
     """
 
     alone: list[SimulatedNull]
@@ -126,68 +136,71 @@ class ClusteredNull:
 
     @classmethod
     def of(cls, task: CalibrationTask, norm: Norm, rng: np.random.Generator, size: int) -> ClusteredNull:
-        """Simulate `size` data sets, the same for all problems."""
+        """Simulate `size` data sets under H0, jointly for all problems."""
         cluster, by_problem = task.cluster, task.designs
         assert cluster is not None
         assert by_problem is not None
-        columns = _columns(task)
+        columns = _sorted_problems(task)
         problems, designs = [task.problems[k] for k in columns], [by_problem[k] for k in columns]
         clusters = int(cluster.max()) + 1
-        signs = _signs(clusters, rng, size)
-        # Where all signs are the same the data are those seen: rounding must not tell them apart.
-        same = np.concatenate([np.abs(part.sum(axis=0)) == clusters for part in signs()])
+        signs = _cluster_signs(clusters, rng, size)
+        # If all signs are equal, the statistic is the observed one, which rounding must not change.
+        all_equal = np.concatenate([np.abs(part.sum(axis=0)) == clusters for part in signs()])
 
         def tied(null: SimulatedNull) -> SimulatedNull:
             if draws is not None:
                 return null
-            evidence = np.where(same, null.observed, null.evidence)
-            return replace(null, evidence=evidence, exhaustive=clusters < FEWEST)
+            test_statistic = np.where(all_equal, null.observed, null.test_statistic)
+            return replace(null, test_statistic=test_statistic, exhaustive=clusters < MIN_CLUSTERS)
 
-        draws = Draws.of(task, rng, size)
-        below: Array = np.zeros(1)
-        # Problems that are judged together are seen in as many cells.
-        usual = float(np.mean([design.symmetric for design in designs]))
-        alone, seen, drawn = [], [], []
+        draws = CorrelatedLabels.of(task, rng, size)
+        lower: Array = np.zeros(1)
+        # Problems that are tested together have the same number of cells.
+        mean_effect = float(np.mean([design.symmetric for design in designs]))
+        alone, observed, coefficients = [], [], []
         for problem, design in zip(problems, designs, strict=True):
             steps = across_clusters(Residuals.of(problem), problem, cluster)
-            steps = steps.thinned(usual, design.symmetric / usual).coarser(STEPS)
+            steps = steps.thinned(mean_effect, design.symmetric / mean_effect).coarser(STEPS)
             cells = min(int(n_cells(steps.flat.n)[0]), STEPS // 2)
             if draws is None:
-                residuals = turned(problem, cluster, steps, signs)
+                residuals = sign_flip_null(problem, cluster, steps, signs)
             else:
-                low = np.broadcast_to(below, draws.order.shape)
+                low = np.broadcast_to(lower, draws.order.shape)
                 residuals = draws.residuals(problem, steps, low)
-                below = low + next(problem.rows())[0][draws.order]
+                lower = low + next(problem.rows())[0][draws.order]
             each = ranked(steps, residuals, norm, cells, keep=len(problems) > 1)
             alone.append(tied(each.simulated))
-            seen.append(each.observed)
-            drawn.append(each.z)
+            observed.append(each.observed)
+            coefficients.append(each.z)
         if len(problems) == 1:
             return cls(alone, alone[0])
-        parts = [(len(part[0]), part.__getitem__) for part in zip(*drawn, strict=True)]
-        whole = joint(Posterior.joined(seen).smooth_alone, parts, norm)
+        parts = [(len(part[0]), part.__getitem__) for part in zip(*coefficients, strict=True)]
+        whole = joint(Posterior.joined(observed).smooth_alone, parts, norm)
         return cls([alone[k] for k in np.argsort(columns)], tied(whole))
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
-    """Labels of calibrated data, as alike within clusters as those seen.
+class CorrelatedLabels:
+    """Labels simulated under H0 with the intraclass correlation of the data.
 
-    A row takes the number of its cluster, or else one of its own; the problem in whose part of [0, 1]
-    it falls, each as wide as its score, has the outcome.
+    [0, 1] is divided into intervals, one for each problem, as wide as its score. Each row has a uniform
+    number, and the problem in whose interval it falls has the outcome. With probability sqrt(rho) a row takes
+    the uniform number of its cluster, otherwise one of its own, so that two rows of a cluster share it with
+    probability rho.
 
     Attributes
     ----------
     order : array
-        The rows, cluster after cluster, whatever order they came in; counted ones several times.
+        Row numbers, sorted by cluster and data; rows with counts are repeated.
     cluster : array
-        The cluster of each of these.
+        Cluster of each of these rows.
     counted : bool
         Whether weights are counts.
     correlation : float
-        Of two rows of a cluster, as a share of the largest that their probabilities allow.
+        Intraclass correlation rho: the covariance of two residuals of a cluster, as a share of the largest
+        that their probabilities allow.
     seed, size : int
-        Of the sets that are drawn, the same for every problem.
+        Seed and number of the simulated data sets, the same for every problem.
     """
 
     order: Array
@@ -198,61 +211,71 @@ class Draws:
     size: int
 
     @classmethod
-    def of(cls, task: CalibrationTask, rng: np.random.Generator, size: int) -> Draws | None:
-        """Return how to draw for a question; None for too few clusters or too many rows."""
+    def of(cls, task: CalibrationTask, rng: np.random.Generator, size: int) -> CorrelatedLabels | None:
+        """Return the simulation of a calibration task; None with too few clusters or too many rows."""
         cluster, weight, problems = task.cluster, task.weight, task.problems
         assert cluster is not None
-        if cluster.max() + 1 < FEWEST or max(task.n, cluster.size) * min(size, USUAL) > MOST_DRAWN:
+        if (
+            cluster.max() + 1 < MIN_CLUSTERS
+            or max(task.n, cluster.size) * min(size, DEFAULT_DATA_SETS) > MOST_DRAWN
+        ):
             return None
         keys = []
-        for k in reversed(_columns(task)):
-            score, outcome, heavy = np.broadcast_arrays(*next(problems[k].rows()))
+        for k in reversed(_sorted_problems(task)):
+            score, outcome, row_weight = np.broadcast_arrays(*next(problems[k].rows()))
             keys += [outcome, score]
-        order = np.lexsort((heavy, *keys, cluster))
+        order = np.lexsort((row_weight, *keys, cluster))
         counted = weight is not None and task.counts
         if weight is not None and counted:
             order = np.repeat(order, weight[order])
-        # Under calibration there is no gap to take off.
-        alike = [correlation(problem, cluster, fitted=False) for problem in problems]  # type: ignore[arg-type]
-        return cls(order, cluster[order], counted, float(np.mean(alike)), int(rng.integers(2**63)), size)
+        # Under H0 there is no gap to subtract from the residuals.
+        correlations = [correlation(problem, cluster, fitted=False) for problem in problems]  # type: ignore[arg-type]
+        return cls(
+            order, cluster[order], counted, float(np.mean(correlations)), int(rng.integers(2**63)), size
+        )
 
     def residuals(self, problem: ScoreData, steps: Residuals, below: Array) -> Iterator[Array]:
-        """Yield residuals (sets, steps) of a problem in parts; see `turned`.
+        """Yield residuals (data sets, steps) of a problem in parts, as `sign_flip_null` does.
 
         Parameters
         ----------
+        problem : ScoreData
+            The rows.
+        steps : Residuals
+            Residuals of these rows, possibly with merged scores and a smaller sample size.
         below : array
-            Where the part of the problem begins for each row of `order`.
+            Lower end of the interval of the problem, for each row of `order`.
         """
         from scipy.sparse import csr_array
 
         score, _, weight = (part[self.order] for part in np.broadcast_arrays(*next(problem.rows())))
         weight = np.ones(weight.size) if self.counted else weight
         scaled = weight * (steps.mass.sum() / weight.sum())
-        place = steps_of(score, scaled, steps), np.arange(score.size)
-        each = csr_array((scaled, place), shape=(steps.mass.size, score.size))
+        position = steps_of(score, scaled, steps), np.arange(score.size)
+        sum_by_step = csr_array((scaled, position), shape=(steps.mass.size, score.size))
         low, high = below[:, None], (below + score)[:, None]
-        for number in self._numbers():
-            yield (each @ (((number >= low) & (number < high)) - score[:, None])).T
+        for uniform in self._uniform_numbers():
+            yield (sum_by_step @ (((uniform >= low) & (uniform < high)) - score[:, None])).T
 
-    def _numbers(self) -> Iterator[Array]:
-        """Yield a number for each row (rows, sets), in parts."""
-        again, few = np.random.default_rng(self.seed), max(1, min(AT_ONCE, SIGNS // self.order.size))
-        for a in range(0, self.size, few):
-            shape = (self.order.size, min(few, self.size - a))
-            own = again.random(shape) >= np.sqrt(self.correlation)
-            shared = again.random((int(self.cluster.max()) + 1, shape[1]))[self.cluster]
-            yield np.where(own, again.random(shape), shared)
+    def _uniform_numbers(self) -> Iterator[Array]:
+        """Yield the uniform number of each row (rows, data sets), in parts."""
+        rng, step = np.random.default_rng(self.seed), max(1, min(AT_ONCE, AT_ONCE_NUMBERS // self.order.size))
+        for a in range(0, self.size, step):
+            shape = (self.order.size, min(step, self.size - a))
+            independent = rng.random(shape) >= np.sqrt(self.correlation)
+            shared = rng.random((int(self.cluster.max()) + 1, shape[1]))[self.cluster]
+            yield np.where(independent, rng.random(shape), shared)
 
 
-def _columns(task: CalibrationTask) -> list[int]:
-    """Return the problems of a question in an order of their own, whatever order the columns came in."""
+def _sorted_problems(task: CalibrationTask) -> list[int]:
+    """Return the problems sorted by class name, so that the column order does not matter."""
     return by_name(task.labels) if task.notion.classwise else [0]
 
 
 def steps_of(score: Array, weight: Array, steps: Residuals) -> Array:
     """Return the step of each score."""
-    # Steps are cells of scores, or neighbouring ones joined: the middle of a cell's mass tells which.
+    # A step is one cell of scores or several merged ones; the middle of the mass of a cell determines its
+    # step.
     cell = cells_of(score)
     mass = np.bincount(cell, weight)
     ends = np.cumsum(steps.mass) * (mass.sum() / steps.mass.sum())
@@ -260,24 +283,24 @@ def steps_of(score: Array, weight: Array, steps: Residuals) -> Array:
     return np.asarray(step[cell])
 
 
-def turned(
+def sign_flip_null(
     problem: ScoreData,
     cluster: Array,
     steps: Residuals,
     signs: Callable[[], Iterable[Array]],
 ) -> Iterator[Array]:
-    """Yield the residuals of data sets with signs turned, (sets, steps), in parts.
+    """Yield the residuals (data sets, steps) of data sets with flipped cluster signs, in parts.
 
     Parameters
     ----------
-    problem : Evidence
+    problem : ScoreData
         The rows.
     cluster : array
-        The cluster of each row.
+        Cluster of each row.
     steps : Residuals
-        Of these rows, perhaps with neighbours joined and fewer rows.
+        Residuals of these rows, possibly with merged scores and a smaller sample size.
     signs : callable
-        Yields signs (clusters, sets) in parts.
+        Yields signs (clusters, data sets) in parts.
     """
     from scipy.sparse import csr_array
 
@@ -285,92 +308,95 @@ def turned(
     step = steps_of(score, weight, steps)
     scale = float(steps.mass.sum() / weight.sum())
     shape = (steps.mass.size, int(cluster.max()) + 1)
-    each = csr_array((scale * weight * (outcome - score), (step, cluster)), shape=shape)
+    by_step = csr_array((scale * weight * (outcome - score), (step, cluster)), shape=shape)
     for part in signs():
-        yield (each @ part).T
+        yield (by_step @ part).T
 
 
-def _signs(clusters: int, rng: np.random.Generator, size: int) -> Callable[[], Iterable[Array]]:
-    """Return how to draw signs (clusters, sets) in parts; each time the same.
+def _cluster_signs(clusters: int, rng: np.random.Generator, size: int) -> Callable[[], Iterable[Array]]:
+    """Return a function that yields signs (clusters, data sets) in parts, the same at each call.
 
-    Of few clusters all there are, but for that of the data themselves, in random order: no more than 511.
+    With fewer than `MIN_CLUSTERS` clusters all patterns except the observed one are enumerated in random
+    order; these are at most 511.
     """
-    if clusters < FEWEST:
+    if clusters < MIN_CLUSTERS:
         pattern = rng.permutation(np.arange(1, 2**clusters))
-        every = 1.0 - 2.0 * ((pattern >> np.arange(clusters)[:, None]) & 1)
-        return lambda: [every]
+        patterns = 1.0 - 2.0 * ((pattern >> np.arange(clusters)[:, None]) & 1)
+        return lambda: [patterns]
     seed = int(rng.integers(2**63))
-    few = max(1, min(AT_ONCE, SIGNS // clusters))
+    step = max(1, min(AT_ONCE, AT_ONCE_NUMBERS // clusters))
 
     def parts() -> Iterator[Array]:
-        again = np.random.default_rng(seed)
-        for a in range(0, size, few):
-            yield 2.0 * again.integers(0, 2, (clusters, min(few, size - a)), dtype=np.int8) - 1.0
+        same_rng = np.random.default_rng(seed)
+        for a in range(0, size, step):
+            yield 2.0 * same_rng.integers(0, 2, (clusters, min(step, size - a)), dtype=np.int8) - 1.0
 
     return parts
 
 
-def by_cluster(added: Array, cluster: Array, weight: Array | None = None) -> Array:
-    """Return what each cluster adds to an error beside the mean, from what each row adds.
+def by_cluster(contribution: Array, cluster: Array, weight: Array | None = None) -> Array:
+    """Return the sum over each cluster of the centred contributions of its rows to an error.
 
     >>> by_cluster(np.array([1.0, 3.0, 2.0]), np.array([0, 0, 1]))
     array([0., 0.])
     """
-    w = np.ones(len(added)) if weight is None else weight
-    rest = (w / w.sum())[:, None] * (added.reshape(len(added), -1) - np.average(added, axis=0, weights=w))
-    sums = np.stack([np.bincount(cluster, column) for column in rest.T], axis=1)
-    return sums.reshape(-1, *added.shape[1:])
+    w = np.ones(len(contribution)) if weight is None else weight
+    centred = (w / w.sum())[:, None] * (
+        contribution.reshape(len(contribution), -1) - np.average(contribution, axis=0, weights=w)
+    )
+    sums = np.stack([np.bincount(cluster, column) for column in centred.T], axis=1)
+    return sums.reshape(-1, *contribution.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
 class Correlated:
-    """Rows whose outcomes are drawn as alike within a cluster as they were seen to be.
+    """Rows whose outcomes are simulated with the intraclass correlation of the data.
 
     Attributes
     ----------
-    evidence : Evidence
-        The rows; too many of them as sums, and independent.
+    score_data : ScoreData
+        The rows; above `MOST_ROWS` rows, sums over cells.
     cluster : array or None
-        The cluster of each.
+        Cluster of each row; None for cells, whose outcomes are simulated as independent.
     """
 
-    evidence: Any
+    score_data: Any
     cluster: Array | None
 
     @classmethod
     def of(cls, problem: Any, cluster: Array) -> Any:
-        """Return the rows of a problem, counted rows one by one, whatever order they came in."""
+        """Return the rows of a problem in sorted order; rows with counts are repeated."""
         if max(problem.shape[-1], float(problem.n)) > MOST_ROWS:
             return cls(Cells.of(problem), None)
         if problem.weight is not None and problem.counts:
             problem, cluster = problem.repeated(), np.repeat(cluster, problem.weight)
-        # Numbers are drawn row by row: rows get an order of their own.
+        # Uniform numbers are drawn row by row; sorting makes the result independent of the row order.
         score, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
         order = np.lexsort((weight, outcome, score, cluster))
-        own = None if problem.weight is None else problem.weight[order]
-        rows = problem.score[order], problem.outcome[order], own
+        weights = None if problem.weight is None else problem.weight[order]
+        rows = problem.score[order], problem.outcome[order], weights
         return cls(Sample(*rows, problem.support, problem.counts), cluster[order])
 
     @cached_property
     def correlation(self) -> float:
-        """Of two rows of a cluster, as a share of the largest that their probabilities allow."""
-        return 0.0 if self.cluster is None else correlation(self.evidence, self.cluster)
+        """Intraclass correlation, as a share of the largest that the probabilities allow."""
+        return 0.0 if self.cluster is None else correlation(self.score_data, self.cluster)
 
     def simulate_outcomes(
         self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int
     ) -> Any:
-        """Draw `size` samples of the same scores with outcomes drawn from `probability(score)`.
+        """Simulate `size` samples with the same scores, with outcomes drawn from `probability(score)`.
 
-        A row takes the number of its cluster, or else one of its own, and is positive where that is
-        below its probability: two rows of a cluster correlate as they should.
+        A row is positive if its uniform number is below its probability. With probability sqrt(correlation)
+        it takes the uniform number of its cluster, otherwise one of its own.
         """
         if self.cluster is None:
-            return self.evidence.simulate_outcomes(probability, rng, size)
-        rows = self.evidence
+            return self.score_data.simulate_outcomes(probability, rng, size)
+        rows = self.score_data
         shape = (size, rows.shape[-1])
         outcomes = []
         for chance in each_chance(probability(rows.score), rows.shape[-1]):
-            number, own = rng.random(shape), rng.random(shape) >= np.sqrt(self.correlation)
+            uniform, independent = rng.random(shape), rng.random(shape) >= np.sqrt(self.correlation)
             shared = rng.random((size, int(self.cluster.max()) + 1))[:, self.cluster]
-            outcomes.append(np.where(own, number, shared) < chance)
+            outcomes.append(np.where(independent, uniform, shared) < chance)
         return replace(rows, outcome=np.concatenate(outcomes))

@@ -1,4 +1,7 @@
-"""Two or more models on the same labels: is one better calibrated than the other?"""
+"""Paired comparison of the calibration errors of several models on the same labels.
+
+The interval of a difference combines the intervals of docs/methods/confidence-intervals.md.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ import numpy as np
 from calibrant import inputs
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.estimators import EstimatorLike, Norm
-from calibrant.inference.canonical import added
+from calibrant.inference.canonical import contributions_of_rows
 from calibrant.inference.clusters import by_cluster
 from calibrant.inference.estimate import estimate, influence, signs
 from calibrant.inference.result import Estimate
@@ -29,9 +32,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Differences between errors.
+# Range of the differences between two errors.
 CHANGE = Bounds(-2, 2, slack=ROUNDING)
-# Intervals that differ by this factor in width are of errors that are not equally visible.
+# Ratio of the widths of two intervals above which a caution is printed.
 WIDER = 2.0
 UNEQUAL = (
     "The error of {!r} is much less certain than that of {!r} (its interval is {:.1f} times as wide): a "
@@ -41,7 +44,7 @@ UNEQUAL = (
 
 @dataclass(frozen=True)
 class Difference(Serializable):
-    """Calibration error of a model less that of another on the same labels.
+    """Calibration error of a model minus that of a baseline on the same labels.
 
     Attributes
     ----------
@@ -51,9 +54,9 @@ class Difference(Serializable):
     low, high : float
         Interval for the true difference.
     p_value : float
-        Of the hypothesis that both have the same error.
+        p-value of H0: both models have the same calibration error.
     correlation : float
-        Of what each row adds to the two errors.
+        Correlation of the contributions of the rows to the two errors.
     """
 
     model: str
@@ -77,7 +80,7 @@ class Difference(Serializable):
         return f"Difference({self.model} - {self.baseline}, {self.value:+.4f} {ends})"
 
     def check_fields(self) -> None:
-        """Refuse an interval that does not hold the value."""
+        """Raise an error for an interval that does not contain the value."""
         check_order(self, "low", "value", "high")
 
 
@@ -99,12 +102,12 @@ class Comparison(Serializable):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Sentences about errors that are much less certain than that of the baseline, or the reverse."""
+        """Cautions about intervals much wider or narrower than that of the baseline."""
         reference = self.estimates[self.baseline]
         return tuple(
             UNEQUAL.format(*names, ratio)
             for name, result in self.estimates.items()
-            for ratio, *names in (_less_certain((name, result), (self.baseline, reference)),)
+            for ratio, *names in (_width_ratio((name, result), (self.baseline, reference)),)
             if ratio > WIDER
         )
 
@@ -122,14 +125,14 @@ class Comparison(Serializable):
         return plot.comparison(self, ax)
 
     def check_fields(self) -> None:
-        """Refuse other differences than one from the baseline for every other model."""
+        """Raise an error unless there is one difference for every model except the baseline."""
         if {*self.differences, self.baseline} != {*self.estimates} or self.baseline in self.differences:
             rule = f"hold a difference from {self.baseline!r} for every other model"
             raise InputError("differences", rule, tuple(self.differences))
 
 
-def _less_certain(one: tuple[str, Estimate], other: tuple[str, Estimate]) -> tuple[float, str, str]:
-    """Return how many times as wide the wider of two intervals is, and the names, the wider one first."""
+def _width_ratio(one: tuple[str, Estimate], other: tuple[str, Estimate]) -> tuple[float, str, str]:
+    """Return the ratio of the widths of two intervals, and their names, the wider first."""
     (first, a), (second, b) = one, other
     wide, narrow = a.high - a.low, b.high - b.low
     if wide < narrow:
@@ -149,23 +152,26 @@ def compare_questions(
     step: Callable[[], object] = lambda: None,
     n_resamples: int | None = None,
 ) -> Comparison:
-    """Compare models by the same question about each, of the same rows; `step` counts what is done."""
+    """Compare models by the same notion on the same rows; `step` is called to report progress."""
     estimates = {}
     for name, task in tasks.items():
         with inputs.within(f"model {name!r}"):
             options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
             estimates[name] = estimate(task, step=step, n_resamples=n_resamples, **options)
         step()
-    added = {name: contributions(task) for name, task in tasks.items()}
+    row_contributions = {name: contributions(task) for name, task in tasks.items()}
     weight, code = tasks[baseline].weight, tasks[baseline].cluster
     weight = None if weight is None else weight.astype(np.float64)
     if code is not None and tasks[baseline].designs is not None:
-        # The clusters of one model are numbered by its own rows.
-        added = {name: by_cluster(rows, code, weight) for name, rows in added.items()}
+        # Contributions are summed by cluster, because only clusters are independent.
+        row_contributions = {name: by_cluster(rows, code, weight) for name, rows in row_contributions.items()}
         weight = None
     differences = {
         name: difference(
-            (name, baseline), (result, estimates[baseline]), (added[name], added[baseline]), weight
+            (name, baseline),
+            (result, estimates[baseline]),
+            (row_contributions[name], row_contributions[baseline]),
+            weight,
         )
         for name, result in estimates.items()
         if name != baseline
@@ -174,9 +180,9 @@ def compare_questions(
 
 
 def contributions(task: CalibrationTask) -> Array:
-    """Return what each row adds to the error of a model: its residuals, signed by the gap at their scores."""
+    """Return the contribution of each row to the error of a model: its residual times the sign of the gap."""
     if task.notion.canonical:
-        return added(task) if len(task.labels) > 2 else contributions(task.about_class(1))
+        return contributions_of_rows(task) if len(task.labels) > 2 else contributions(task.about_class(1))
     posterior, rows = posterior_of(task), task.rows
     if task.notion.classwise and rows is not None:
         return np.asarray(influence(posterior, rows, np.arange(rows.n)).mean(axis=1))
@@ -187,41 +193,41 @@ def contributions(task: CalibrationTask) -> Array:
 def difference(
     names: tuple[str, str],
     estimates: tuple[Estimate, Estimate],
-    added: tuple[Array, Array],
+    contributions_pair: tuple[Array, Array],
     weight: Array | None,
 ) -> Difference:
-    """Join two intervals and the correlation of the estimates to an interval of the difference.
+    """Return the interval of a difference from two intervals and the correlation of the estimates.
 
-    The variance of each estimate is recovered from the limits of its own interval, on the side that
-    matters (Zou and Donner's method), so the joined interval leans as they do.
+    The variance of each estimate is recovered from the limit of its interval on the relevant side (MOVER, Zou
+    and Donner), so that the asymmetry of the intervals is kept.
     """
     model, baseline = estimates
-    most = named(model.notion).most(model.norm)
-    rho = _correlation(*added, weight)
+    max_error = named(model.notion).most(model.norm)
+    rho = _correlation(*contributions_pair, weight)
     value = model.value - baseline.value
-    down = _joined(model.value - model.low, baseline.high - baseline.value, rho)
-    up = _joined(model.high - model.value, baseline.value - baseline.low, rho)
-    side = down if value > 0 else up
-    z = NormalDist().inv_cdf(0.5 + model.level / 2) * abs(value) / side if side > 0 else 0.0
+    lower_margin = _mover_margin(model.value - model.low, baseline.high - baseline.value, rho)
+    upper_margin = _mover_margin(model.high - model.value, baseline.value - baseline.low, rho)
+    margin = lower_margin if value > 0 else upper_margin
+    z = NormalDist().inv_cdf(0.5 + model.level / 2) * abs(value) / margin if margin > 0 else 0.0
     return Difference(
         model=names[0],
         baseline=names[1],
         value=value,
-        low=max(-most, value - down),
-        high=min(most, value + up),
+        low=max(-max_error, value - lower_margin),
+        high=min(max_error, value + upper_margin),
         level=model.level,
         p_value=float(erfc(z / sqrt(2))),
         correlation=rho,
     )
 
 
-def _joined(a: float, b: float, rho: float) -> float:
-    """Return the reach of a difference whose terms reach as far as a and b."""
+def _mover_margin(a: float, b: float, rho: float) -> float:
+    """Return the margin of a difference from the margins of its terms and their correlation."""
     return sqrt(max(a * a + b * b - 2 * rho * a * b, 0.0))
 
 
 def _correlation(a: Array, b: Array, weight: Array | None) -> float:
-    """Return the weighted correlation; 0 where either does not vary."""
+    """Return the weighted correlation; 0 if either variable is constant."""
     w = np.ones(a.size) if weight is None else weight
     w = w / w.sum()
     a, b = a - w @ a, b - w @ b

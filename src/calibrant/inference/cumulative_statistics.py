@@ -1,6 +1,11 @@
-"""What the running sums of simulated residuals show: coefficients over cells, and statistics of their own.
+"""Statistics of the calibration test that are computed from cumulative sums of residuals.
 
-The sums of a set are looked at once, while they are at hand; a table of all sets and steps is never held.
+These are the cosine coefficients over cells of equal variance, the range of the cumulative residuals (Kuiper,
+ECCE-R), the score statistics of a shift and of a slope in the log-odds, and the largest band of the
+periodogram. They are computed in one pass over blocks of simulated data sets, so that the residuals of all
+data sets are never held at once.
+
+The test is described in docs/methods/calibration-test.md.
 """
 
 from __future__ import annotations
@@ -16,16 +21,26 @@ from calibrant.posterior.marginal_likelihoods import turns_of
 from calibrant.posterior.variance_time import CELLS, LEAST, pilot_variance, running
 from calibrant.score_data import Array, Residuals
 
-# The test for rough gaps: cells along the score hold at least so many rows, and stretches have so many
-# frequencies; and how close to 0 or 1 a score is taken to be at most.
-ROWS, WIDEST, STEEPEST = 8, 256, 1e-6
+# Periodogram: mean number of rows of a cell, at least, and frequencies of the widest band.
+MIN_ROWS_PER_CELL, WIDEST_BAND = 8, 256
+# Scores closer than this to 0 or 1 are moved to this distance before log-odds are taken.
+MIN_DISTANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Where the edges of cells of equal variance lie among the steps: at which step, how far into it.
+    """Positions of the edges of cells of equal variance among the steps.
 
-    A step that reaches over an edge is shared between both cells in proportion.
+    A step on both sides of an edge is divided between the cells in proportion to its variance.
+
+    Attributes
+    ----------
+    step : array of int (cells - 1,)
+        Step that each edge falls into.
+    share : array (cells - 1,)
+        Share of the variance of this step that lies below the edge.
+    unit : float
+        Standard deviation of the sum of residuals in a cell.
     """
 
     step: Array
@@ -36,48 +51,60 @@ class Edges:
     def of(cls, steps: Residuals, cells: int) -> Edges:
         """Return the edges between this many cells."""
         flat = steps.flat
-        clock = running(flat.spread * pilot_variance(flat))[0]
-        time = clock * (cells / clock[-1])
+        cumulative_variance = running(flat.spread * pilot_variance(flat))[0]
+        time = cumulative_variance * (cells / cumulative_variance[-1])
         edge = np.arange(1, cells)
         step = np.clip(np.searchsorted(time, edge, side="right") - 1, 0, time.size - 2)
         width = time[step + 1] - time[step]
         share = np.divide(edge - time[step], width, out=np.zeros(width.shape), where=width > 0)
-        return cls(step, np.clip(share, 0.0, 1.0), float(np.sqrt(clock[-1] / cells)))
+        return cls(step, np.clip(share, 0.0, 1.0), float(np.sqrt(cumulative_variance[-1] / cells)))
 
-    def met(self, steps: int) -> tuple[Array, Edges]:
-        """Return the steps before and after the edges, and the edges among these alone."""
+    def merge_steps(self, steps: int) -> tuple[Array, Edges]:
+        """Merge the steps between edges: return the boundaries of merged steps, and the edges among them."""
         ends = np.unique(np.concatenate([[0], self.step, self.step + 1, [steps]]))
         return ends, Edges(np.searchsorted(ends, self.step), self.share, self.unit)
 
     def sums(self, total: Array) -> Array:
-        """Return sums over the cells, from running sums over the steps that begin with 0."""
+        """Return sums over the cells, from cumulative sums over the steps that begin with 0."""
         low, high = total[:, self.step], total[:, self.step + 1]
         return np.diff(low + self.share * (high - low), axis=1, prepend=0.0, append=total[:, -1:])
 
 
 class CumulativeStatistics(NamedTuple):
-    """What sets of residuals show.
+    """Statistics of data sets of residuals.
 
     Attributes
     ----------
-    z : array (sets, cells)
+    z : array (data sets, cells)
         Cosine coefficients over cells of equal variance.
-    reach : array (sets,)
-        Range of the running sums.
-    ways : array (2, sets)
-        Score statistics of a shift and of a slope in the log odds.
-    rough : array (sets,) or None
-        Largest share of variance in a stretch of frequencies along the score; None for few rows.
+    kuiper_range : array (data sets,)
+        Range of the cumulative residuals.
+    score_directions : array (2, data sets)
+        Score statistics of a shift and of a slope in the log-odds.
+    periodogram : array (data sets,) or None
+        Largest normalised band of the periodogram along the score; None for few rows.
     """
 
     z: Array
-    reach: Array
+    kuiper_range: Array
     score_directions: Array
-    rough: Array | None
+    periodogram: Array | None
 
 
-class _Fine(NamedTuple):
-    """Cells along the score: their number, the steps of those that hold any, and one over their noise."""
+class _ScoreCells(NamedTuple):
+    """Cells of equal width along the score, for the periodogram.
+
+    Attributes
+    ----------
+    cells : int
+        Number of cells; 0 if there are too few rows.
+    first, last : arrays of int
+        First step, and one after the last step, of each cell with rows.
+    cell : array of int
+        Number of each cell with rows.
+    weight : array
+        One over the standard deviation of the sum of residuals in each cell with rows.
+    """
 
     cells: int
     first: Array
@@ -86,16 +113,16 @@ class _Fine(NamedTuple):
     weight: Array
 
     @classmethod
-    def none(cls) -> _Fine:
+    def none(cls) -> _ScoreCells:
         """Return no cells."""
         empty: Array = np.zeros(0, dtype=np.int64)
         return cls(0, empty, empty, empty, np.zeros(0))
 
     @classmethod
-    def of(cls, steps: Residuals, finest: int) -> _Fine:
+    def of(cls, steps: Residuals, finest: int) -> _ScoreCells:
         score, n = steps.score, steps.n
         low, high = score[0], score[-1]
-        count = min(finest, 2 ** int(np.log2(n / ROWS))) if n >= ROWS else 0
+        count = min(finest, 2 ** int(np.log2(n / MIN_ROWS_PER_CELL))) if n >= MIN_ROWS_PER_CELL else 0
         if count < CELLS or not high > low:
             return cls.none()
         cell = np.minimum((score - low) / (high - low) * count, count - 1).astype(np.int64)
@@ -105,99 +132,114 @@ class _Fine(NamedTuple):
 
     @property
     def widths(self) -> list[int]:
-        """Numbers of frequencies of the stretches."""
-        return [width for width in (1, 4, 16, 64, WIDEST) if width <= self.cells // 2]
+        """Widths of the bands, in frequencies."""
+        return [width for width in (1, 4, 16, 64, WIDEST_BAND) if width <= self.cells // 2]
 
-    def normal(self, most: Array) -> Array:
-        """Return the largest of (sets, widths) on the scale of a normal variable.
+    def normal(self, largest: Array) -> Array:
+        """Normalise the largest band of each width (data sets, widths), and return their maximum.
 
-        Wilson and Hilferty's cube root need not be exact, since the data are ranked among simulated ones.
+        The normal approximation of chi-square by Wilson and Hilferty need not be exact, because the observed
+        statistic is ranked among simulated ones.
         """
-        # Empty cells hold no noise: the others' share of all is the mean of a coefficient's square.
+        # Empty cells have no noise, so the mean of a squared coefficient is the share of the other cells.
         width, share = np.array(self.widths), self.cell.size / self.cells
-        root = np.cbrt(most / (width * share))
+        root = np.cbrt(largest / (width * share))
         return np.asarray(((root - (1 - 2 / (9 * width))) / np.sqrt(2 / (9 * width))).max(axis=1))
 
 
 def cumulative_statistics(
     steps: Residuals, blocks: Iterable[Array], cells: int, finest: int
 ) -> CumulativeStatistics:
-    """Look at residuals (sets, steps), block after block.
+    """Compute the statistics of residuals (data sets, steps), block by block.
 
     Parameters
     ----------
     steps : Residuals
-        A single problem.
+        Residuals of a single problem at its distinct scores.
+    blocks : iterable of arrays (data sets, steps)
+        Residuals of the data sets.
     cells, finest : int
-        Cells of equal variance, and cells along the score for rough gaps at most.
+        Number of cells of equal variance, and largest number of cells of equal width for the periodogram.
     """
-    edges, fine, score_directions = Edges.of(steps, cells), _Fine.of(steps, finest), _score_directions(steps)
-    look = _looks(cells)
-    z, shown = zip(*(look(block, edges, fine, score_directions, cells) for block in blocks), strict=True)
-    over_cells, table = np.concatenate(z), np.concatenate(shown)
-    over_cells /= edges.unit
-    rough = fine.normal(table[:, 3:]) if fine.cells else None
-    return CumulativeStatistics(over_cells, table[:, 0], table[:, 1:3].T, rough)
+    edges, score_cells, score_directions = (
+        Edges.of(steps, cells),
+        _ScoreCells.of(steps, finest),
+        _score_directions(steps),
+    )
+    compute = _implementation(cells)
+    z, statistics = zip(
+        *(compute(block, edges, score_cells, score_directions, cells) for block in blocks), strict=True
+    )
+    z_cells, table = np.concatenate(z), np.concatenate(statistics)
+    z_cells /= edges.unit
+    periodogram = score_cells.normal(table[:, 3:]) if score_cells.cells else None
+    return CumulativeStatistics(z_cells, table[:, 0], table[:, 1:3].T, periodogram)
 
 
 def coefficients(residual: Array, edges: Edges) -> Array:
-    """Return the cosine coefficients over cells of equal variance of residuals (sets, steps) alone."""
+    """Return only the cosine coefficients over cells of equal variance of residuals (data sets, steps)."""
     cells = edges.step.size + 1
-    z, _ = _looks(cells)(residual, edges, _Fine.none(), np.zeros((2, residual.shape[1])), cells)
+    z, _ = _implementation(cells)(
+        residual, edges, _ScoreCells.none(), np.zeros((2, residual.shape[1])), cells
+    )
     z /= edges.unit
     return z
 
 
-def _looks(cells: int) -> Callable[[Array, Edges, _Fine, Array, int], tuple[Array, Array]]:
-    """Return what looks at residuals over so many cells."""
+def _implementation(cells: int) -> Callable[[Array, Edges, _ScoreCells, Array, int], tuple[Array, Array]]:
+    """Return the function that computes the statistics: compiled if the number of cells is a power of two."""
     return _compiled if hasattr(compiled.loops, "walks") and cells & (cells - 1) == 0 else _plain
 
 
 def _compiled(
-    residual: Array, edges: Edges, fine: _Fine, score_directions: Array, cells: int
+    residual: Array, edges: Edges, score_cells: _ScoreCells, score_directions: Array, cells: int
 ) -> tuple[Array, Array]:
-    z, shown = np.empty((len(residual), cells)), np.empty((len(residual), 3 + len(fine.widths)))
+    z, statistics = np.empty((len(residual), cells)), np.empty((len(residual), 3 + len(score_cells.widths)))
     compiled.loops.walks(  # type: ignore[union-attr]
         np.ascontiguousarray(residual, np.float64), edges.step.astype(np.int64), edges.share,
-        score_directions, *(array.astype(np.int64) for array in fine[1:4]), fine.weight,
-        np.array(fine.widths, np.int64),
-        turns_of(max(cells, fine.cells, 2)), z, shown, fine.cells,
+        score_directions, *(array.astype(np.int64) for array in score_cells[1:4]), score_cells.weight,
+        np.array(score_cells.widths, np.int64),
+        turns_of(max(cells, score_cells.cells, 2)), z, statistics, score_cells.cells,
     )  # fmt: skip
-    return z, shown
+    return z, statistics
 
 
 def _plain(
-    residual: Array, edges: Edges, fine: _Fine, score_directions: Array, cells: int
+    residual: Array, edges: Edges, score_cells: _ScoreCells, score_directions: Array, cells: int
 ) -> tuple[Array, Array]:
     from scipy.fft import dct
 
     residual = residual.astype(np.float64, copy=False)
     total = running(residual)
-    shown = np.empty((len(residual), 3 + len(fine.widths)))
-    shown[:, 0], shown[:, 1:3] = np.ptp(total, axis=1), residual @ score_directions.T
-    if fine.cells:
-        white = np.zeros((len(residual), fine.cells))
-        white[:, fine.cell] = (total[:, fine.last] - total[:, fine.first]) * fine.weight
-        upto = running(dct(white, norm="ortho")[:, 1:] ** 2)
-        for i, width in enumerate(fine.widths, 3):
-            step = max(1, width // 2)
-            shown[:, i] = (upto[:, width::step] - upto[:, :-width:step]).max(axis=1)
-    return dct(edges.sums(total), norm="ortho"), shown
+    statistics = np.empty((len(residual), 3 + len(score_cells.widths)))
+    statistics[:, 0], statistics[:, 1:3] = np.ptp(total, axis=1), residual @ score_directions.T
+    if score_cells.cells:
+        standardised = np.zeros((len(residual), score_cells.cells))
+        standardised[:, score_cells.cell] = (
+            total[:, score_cells.last] - total[:, score_cells.first]
+        ) * score_cells.weight
+        cumulative_power = running(dct(standardised, norm="ortho")[:, 1:] ** 2)
+        for i, width in enumerate(score_cells.widths, 3):
+            stride = max(1, width // 2)
+            statistics[:, i] = (cumulative_power[:, width::stride] - cumulative_power[:, :-width:stride]).max(
+                axis=1
+            )
+    return dct(edges.sums(total), norm="ortho"), statistics
 
 
 def _score_directions(steps: Residuals) -> Array:
-    """Return the weights of the score statistics of a shift and of a slope in the log odds, (2, steps).
+    """Return the weights (2, steps) of the score statistics of a shift and of a slope in the log-odds.
 
-    They are the strongest against what a wrong prior or temperature does. Where outcomes are rare they lean,
-    so that each side has to be ranked by itself.
+    These tests are locally most powerful against a wrong prevalence and a wrong temperature. For rare
+    outcomes the statistics are skewed, so each side is ranked separately.
     """
-    p = np.clip(steps.score, STEEPEST, 1 - STEEPEST)
+    p = np.clip(steps.score, MIN_DISTANCE, 1 - MIN_DISTANCE)
     logit = np.log(p) - np.log1p(-p)
     variance = steps.spread * steps.score * (1 - steps.score)
     total = variance.sum()
-    middle = variance @ logit / total if total > 0 else 0.0
-    score_directions = np.stack([np.ones(logit.shape), logit - middle])
-    width = np.sqrt((score_directions * score_directions) @ variance)
+    mean_logit = variance @ logit / total if total > 0 else 0.0
+    score_directions = np.stack([np.ones(logit.shape), logit - mean_logit])
+    sd = np.sqrt((score_directions * score_directions) @ variance)
     return np.divide(
-        score_directions, width[:, None], out=np.zeros(score_directions.shape), where=width[:, None] > 1e-9
+        score_directions, sd[:, None], out=np.zeros(score_directions.shape), where=sd[:, None] > 1e-9
     )

@@ -1,4 +1,8 @@
-"""From a question to an estimate with interval, null and test."""
+"""Estimate the calibration error of a calibration task, with interval, null distribution and test.
+
+This module combines the parts: the interval (docs/methods/confidence-intervals.md), the test
+(docs/methods/calibration-test.md) and the adjustment for clusters (docs/methods/clusters.md).
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,11 @@ from calibrant.estimators import Estimator, Norm, resolve
 from calibrant.inference import classes
 from calibrant.inference import interval as intervals
 from calibrant.inference import null as nulls
-from calibrant.inference.canonical import by_name, estimate_rows, of_two_classes
+from calibrant.inference.canonical import estimate_canonical, of_two_classes, with_named_estimator
 from calibrant.inference.clusters import ClusterAdjustment, ClusteredNull, Correlated, by_cluster
 from calibrant.inference.joint_labels import Labels, columns_of, label_sets
 from calibrant.inference.measure import errors_of
-from calibrant.inference.random_streams import in_own_order, key_of, stream
+from calibrant.inference.random_streams import in_canonical_order, key_of, stream
 from calibrant.inference.result import Estimate, Null
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.variance_time import n_cells
@@ -29,7 +33,8 @@ from calibrant.score_data import Array, ScoreData
 from calibrant.tasks import CalibrationTask, Rows
 from calibrant.tasks.notions import combined
 
-# Simulated calibrated data sets, and the quantiles of their errors that are kept.
+# Default number of data sets simulated under H0, and the quantiles of the null distribution that are
+# returned.
 SIMULATED, KEPT = 999, (0.5, 0.95)
 SINGLE_CLUSTER = (
     "All rows belong to a single cluster; they are treated as independent, so the interval does not include "
@@ -40,13 +45,14 @@ THIN_REPLICATION = (
     "chance explains. Repeated measurements of the same case look like this too: if there are any, pass "
     "cluster=, or the error is overestimated."
 )
-# Data sets at least that the test may be asked to simulate.
-FEWEST = 99
-# Data sets simulated for the interval of one class among several; more classes than MANY are simulated
-# over fewer cells (see `calibrant.inference.classes`).
-BY_CLASS, MANY = 800, 20
-# Scores looked at for how much the classes vary together.
-LOOKED_AT = 1 << 22
+# Smallest number of simulated data sets that a caller may ask for.
+MIN_DATA_SETS = 99
+# Data sets simulated for the interval of one class of several.
+N_CLASS_DATA_SETS = 800
+# With more classes than this, fewer cells and data sets are simulated; see `calibrant.inference.classes`.
+MANY = 20
+# Scores that the dependence between classes is estimated from.
+MAX_DEPENDENCE_SCORES = 1 << 22
 
 
 @one_blas_thread()
@@ -61,18 +67,19 @@ def estimate(
     step: Callable[[], object] = lambda: None,
     n_resamples: int | None = None,
 ) -> Estimate:
-    """Estimate the calibration error that a question asks for.
+    """Estimate the calibration error of a calibration task.
 
-    Without whole rows the classes of the class-wise notion may depend on each other in any way, and
-    interval and p-value allow for that.
+    If only sums by class are available, as with a sketch, interval and p-value of the classwise notion are
+    valid under any dependence between the classes.
 
     Parameters
     ----------
-    question : Question
+    task : CalibrationTask
+        Data and notion.
     estimator, norm, level, rng, n_resamples
         As for `calibrant.estimate`.
     each_level : float, optional
-        Level of the intervals of single classes.
+        Confidence level of the intervals of single classes; by default `level`.
     step : callable
         Called after each of more than `MANY` classes.
     """
@@ -80,17 +87,17 @@ def estimate(
     level, seed = inputs.level(level), inputs.seeded(rng)
     each_level = level if each_level is None else inputs.level(each_level)
     if n_resamples is not None:
-        n_resamples = inputs.positive_int("n_resamples", n_resamples, FEWEST)
-    found = _answer(task, estimator, norm, level, each_level, seed, step, n_resamples)
+        n_resamples = inputs.positive_int("n_resamples", n_resamples, MIN_DATA_SETS)
+    result = _estimate(task, estimator, norm, level, each_level, seed, step, n_resamples)
     cautions = task.cautions
     if task.clusters == 1:
         cautions += (SINGLE_CLUSTER,)
     if not task.notion.canonical and task.cluster is None and posterior_of(task).thinly_repeated:
         cautions += (THIN_REPLICATION,)
-    return replace(found, cautions=cautions)
+    return replace(result, cautions=cautions)
 
 
-def _answer(
+def _estimate(
     task: CalibrationTask,
     estimator: Any,
     norm: Norm,
@@ -100,7 +107,7 @@ def _answer(
     step: Callable[[], object],
     n_resamples: int | None,
 ) -> Estimate:
-    """Estimate what a question asks for, with arguments that are checked."""
+    """Estimate the calibration error from validated arguments."""
     chosen = resolve(estimator, shared=task.notion.classwise, vectors=task.notion.canonical)
     if not chosen.measures_ece:
         rule = "estimate the ECE, which the interval is for"
@@ -110,12 +117,12 @@ def _answer(
     if task.notion.canonical:
         options: dict[str, Any] = {"level": level, "each_level": each_level, "n_resamples": n_resamples}
         if len(task.labels) > 2:
-            found = estimate_rows(task, norm=norm, seed=seed, **options)
+            result = estimate_canonical(task, norm=norm, seed=seed, **options)
         else:
-            found = of_two_classes(
+            result = of_two_classes(
                 task, norm, lambda one, norm: estimate(one, norm=norm, rng=seed, step=step, **options)
             )
-        return by_name(task, found, chosen, seed)
+        return with_named_estimator(task, result, chosen, seed)
     plan = _Plan(chosen, norm, level, each_level, seed, step, n_resamples)
     if not task.notion.classwise:
         return _one_problem(task, plan)
@@ -127,14 +134,14 @@ def _answer(
 
 
 def count_steps(task: CalibrationTask) -> int:
-    """Return how often an estimate reports: twice for each of many classes, and at its end."""
+    """Return the number of progress steps: two for each of many classes, and one at the end."""
     size = task.notion.size(len(task.labels))
     return 1 + (2 * size if size > MANY else 0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How a question is answered: the arguments of `estimate`, checked."""
+    """The validated arguments of `estimate`."""
 
     estimator: Estimator
     norm: Norm
@@ -146,105 +153,109 @@ class _Plan:
 
     @property
     def size(self) -> int:
-        """How many calibrated data sets are simulated for the test."""
+        """Number of data sets simulated under H0."""
         return SIMULATED if self.n_resamples is None else self.n_resamples
 
 
 def _one_problem(task: CalibrationTask, plan: _Plan) -> Estimate:
     """Estimate the error of a single problem."""
-    posterior, (view,) = posterior_of(task), ClusterAdjustment.of(task)
+    posterior, (adjustment,) = posterior_of(task), ClusterAdjustment.of(task)
     value = float(_errors(task, plan, posterior)[0])
-    null = _drawn_alone(task, plan)[0]()
-    reach = view.reach(plan.level, plan.estimator)
+    null = _tests_by_problem(task, plan)[0]()
+    inflation = adjustment.tail_inflation(plan.level, plan.estimator)
 
     def interval() -> tuple[tuple[float, float], Array | None]:
-        return _interval(plan, view.n, view.problem, posterior, value, spread=reach)
+        return _interval(plan, adjustment.n, adjustment.problem, posterior, value, spread=inflation)
 
-    # It does not depend on the seed or on the number of resamples.
+    # The interval does not depend on the seed or on the number of simulated data sets of the test.
     key = "interval", str(plan.estimator), plan.norm, plan.level
-    ends, other = task.once(key, interval) if plan.estimator.from_posterior else interval()
+    ends, named_errors = task.once(key, interval) if plan.estimator.from_posterior else interval()
     about = {"notion": task.notion.name, "label": task.label, "clusters": task.clusters}
-    return _assembled(plan, task.n, value, ends, null, other, posterior, **about)
+    return _result(plan, task.n, value, ends, null, named_errors, posterior, **about)
 
 
 def _several_classes(task: CalibrationTask, plan: _Plan) -> Estimate:
-    """Estimate the error over classes, and of each of them."""
+    """Estimate the error over all classes, and that of each class."""
     many = None
     if len(task.labels) > MANY:
         many = task.once("many classes", lambda: classes.Classes.of(task))
     posterior = posterior_of(task) if many is None else many.posterior
-    coarse = posterior.coarser(intervals.FINEST) if many is None else many.coarse
-    rows, views, keys = task.rows, ClusterAdjustment.of(task), [key_of(label) for label in task.labels]
+    coarse = posterior.coarser(intervals.MAX_CELLS) if many is None else many.coarse
+    rows, adjustments, keys = task.rows, ClusterAdjustment.of(task), [key_of(label) for label in task.labels]
     errors = _errors(task, plan, posterior)
     value = task.notion.combine(errors, plan.norm)
-    null = _null_of_few(task, plan) if many is None else _null_of_many(task, plan, many)
-    each = posterior if many is None else coarse
-    by_class = _by_class(plan, task, errors, views, each, null.alone)
-    clustered, spread = task.designs is not None, classes.WIDEST
+    null = _tests_of_few(task, plan) if many is None else _tests_of_many(task, plan, many)
+    class_posterior = posterior if many is None else coarse
+    by_class = _by_class(plan, task, errors, adjustments, class_posterior, null.alone)
+    clustered, dependence = task.designs is not None, classes.MAX_DEPENDENCE
     if rows is not None:
-        spread = together(posterior, rows, task.cluster if clustered else None, _counts(task))
-        spread = spread if clustered else min(spread, classes.WIDEST)
-    effect = float(np.mean([view.effect for view in views]))
-    reach = float(np.mean([view.reach(plan.level, plan.estimator) for view in views]))
-    options: dict[str, Any] = {"norm": plan.norm, "level": plan.level, "spread": reach * spread}
-    other = None
+        dependence = class_dependence(posterior, rows, task.cluster if clustered else None, _counts(task))
+        dependence = dependence if clustered else min(dependence, classes.MAX_DEPENDENCE)
+    mean_effect = float(np.mean([adjustment.effect for adjustment in adjustments]))
+    inflation = float(
+        np.mean([adjustment.tail_inflation(plan.level, plan.estimator) for adjustment in adjustments])
+    )
+    options: dict[str, Any] = {"norm": plan.norm, "level": plan.level, "spread": inflation * dependence}
+    named_errors = None
     if plan.estimator.from_posterior:
-        n = task.n / (effect * reach**2)
+        n = task.n / (mean_effect * inflation**2)
         ends = classes.interval(coarse, n, keys, shared=plan.estimator.shared, **options)
         ends = min(ends[0], value), max(ends[1], value)
     else:
-        problems = [view.problem for view in views]
-        ends, other = intervals.of_other(plan.estimator, problems, coarse, value, keys=keys, **options)
-    return _assembled(
-        plan, task.n, value, ends, null.whole, other, posterior, p_value=null.p_value,
+        problems = [adjustment.problem for adjustment in adjustments]
+        ends, named_errors = intervals.interval_of_named(
+            plan.estimator, problems, coarse, value, keys=keys, **options
+        )
+    return _result(
+        plan, task.n, value, ends, null.whole, named_errors, posterior, p_value=null.p_value,
         p_floor=null.p_floor, notion=task.notion.name, by_class=by_class, conservative=rows is None,
         clusters=task.clusters,
     )  # fmt: skip
 
 
-def _null_of_few(task: CalibrationTask, plan: _Plan) -> classes.Nulls:
-    """Simulate calibrated data for all classes together, and for each by itself when it is asked for."""
-    alone, rows = _drawn_alone(task, plan), task.rows
+def _tests_of_few(task: CalibrationTask, plan: _Plan) -> classes.Nulls:
+    """Test all classes together; single classes are tested when they are asked for."""
+    alone, rows = _tests_by_problem(task, plan), task.rows
     if rows is None:
-        drawn = [each() for each in alone]
-        simulated = combined(np.stack([null.error for null in drawn], axis=-1), plan.norm)
+        tests = [each() for each in alone]
+        errors = combined(np.stack([null.error for null in tests], axis=-1), plan.norm)
         p_value, p_floor = (
-            nulls.any_of([getattr(null, name) for null in drawn]) for name in ("p_value", "p_floor")
+            nulls.bonferroni([getattr(null, name) for null in tests]) for name in ("p_value", "p_floor")
         )
         return classes.Nulls(
-            alone, nulls.SimulatedNull(drawn[0].evidence, simulated, np.nan), p_value, p_floor
+            alone, nulls.SimulatedNull(tests[0].test_statistic, errors, np.nan), p_value, p_floor
         )
     if task.designs is not None:
-        whole = _clustered(task, plan).whole
+        whole = _clustered_test(task, plan).whole
     else:
         key = "together", plan.norm, plan.seed, plan.size
-        whole = task.once(key, lambda: _drawn_jointly(task, rows, plan))
+        whole = task.once(key, lambda: _joint_test(task, rows, plan))
     return classes.Nulls(alone, whole, whole.p_value, whole.p_floor)
 
 
-def _null_of_many(task: CalibrationTask, plan: _Plan, many: classes.Classes) -> classes.Nulls:
-    """Simulate the same for many classes, with fewer sets, and more for classes that stand out."""
+def _tests_of_many(task: CalibrationTask, plan: _Plan, many: classes.Classes) -> classes.Nulls:
+    """Test many classes: fewer data sets, and more for classes with small p-values."""
     rngs = [np.random.default_rng([plan.seed, key_of(label)]) for label in task.labels]
     alone = classes.Alone(many, plan.norm, rngs, 1 - plan.level, plan.n_resamples)
     if task.rows is None:
         return classes.independent(alone, plan.norm, plan.step)
-    labels = _drawn_together(task, task.rows, many, plan.seed)
-    whole = classes.joint(many.plain, [(classes.SETS, labels)], plan.norm, plan.step)
+    labels = _simulated_coefficients(task, task.rows, many, plan.seed)
+    whole = classes.joint(many.plain, [(classes.N_DATA_SETS, labels)], plan.norm, plan.step)
     return classes.Nulls(alone.each, whole, whole.p_value, whole.p_floor)
 
 
 def _errors(task: CalibrationTask, plan: _Plan, posterior: Posterior) -> Array:
-    """Return the errors of all problems; the default takes them from the posterior of the question."""
+    """Return the errors of all problems; the default estimator uses the cached posterior of the task."""
     if not plan.estimator.from_posterior:
         return errors_of(task, plan.estimator, plan.norm)
     batch = (len(posterior.z),) if task.notion.classwise else ()
     return np.ravel(plan.estimator.fit_posterior(batch, posterior).error(plan.norm))
 
 
-def _drawn_alone(task: CalibrationTask, plan: _Plan) -> list[Callable[[], nulls.SimulatedNull]]:
-    """Return what simulates calibrated data for each problem by itself, the same for every estimator."""
+def _tests_by_problem(task: CalibrationTask, plan: _Plan) -> list[Callable[[], nulls.SimulatedNull]]:
+    """Return functions that test each problem by itself; the test does not depend on the estimator."""
     if task.designs is not None:
-        return [partial(_same, each) for each in _clustered(task, plan).alone]
+        return [partial(_identity, each) for each in _clustered_test(task, plan).alone]
     labels = task.labels if task.notion.classwise else ("alone",)
     return task.once(
         ("alone", plan.norm, plan.seed, plan.size),
@@ -255,28 +266,30 @@ def _drawn_alone(task: CalibrationTask, plan: _Plan) -> list[Callable[[], nulls.
     )
 
 
-def _same(drawn: nulls.SimulatedNull) -> nulls.SimulatedNull:
-    return drawn
+def _identity(test: nulls.SimulatedNull) -> nulls.SimulatedNull:
+    return test
 
 
-def _drawn_jointly(task: CalibrationTask, rows: Rows, plan: _Plan) -> nulls.SimulatedNull:
-    """Simulate calibrated data for all classes, one label for each row."""
-    own, _, columns = in_own_order(rows, task.labels, _counts(task))
+def _joint_test(task: CalibrationTask, rows: Rows, plan: _Plan) -> nulls.SimulatedNull:
+    """Test all classes together, with one simulated label for each row."""
+    sorted_rows, _, columns = in_canonical_order(rows, task.labels, _counts(task))
     flats = [task.residuals[k].flat for k in columns]
-    each = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
-    plain = Posterior.joined(each).smooth_alone
+    posteriors = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
+    plain = Posterior.joined(posteriors).smooth_alone
     rng, cells = stream(plan.seed, "together"), plain.z.shape[-1]
-    sets = label_sets(lambda some: own.take(some)[::2], own.n, len(flats), cells, rng, plan.size)
-    return classes.joint(plain, sets, plan.norm)
+    labels = label_sets(
+        lambda index: sorted_rows.take(index)[::2], sorted_rows.n, len(flats), cells, rng, plan.size
+    )
+    return classes.joint(plain, labels, plan.norm)
 
 
 def _counts(task: CalibrationTask) -> Array | None:
-    """Return how often each row counts, where weights are counts."""
+    """Return the counts of the rows, or None if weights are not counts."""
     return task.weight if task.counts else None
 
 
-def _clustered(task: CalibrationTask, plan: _Plan) -> ClusteredNull:
-    """Simulate calibrated data in the same clusters; they are the same for every estimator."""
+def _clustered_test(task: CalibrationTask, plan: _Plan) -> ClusteredNull:
+    """Test clustered data; the test does not depend on the estimator."""
     rng = stream(plan.seed, "clustered")
     return task.once(
         ("clustered", plan.norm, plan.seed, plan.size),
@@ -288,31 +301,34 @@ def _by_class(
     plan: _Plan,
     task: CalibrationTask,
     errors: Array,
-    views: Iterable[ClusterAdjustment],
+    adjustments: Iterable[ClusterAdjustment],
     posterior: Posterior,
     alone: list[Callable[[], nulls.SimulatedNull]],
 ) -> Mapping[Any, Estimate]:
-    """Return the estimate of each class; from the posterior it is computed when it is asked for."""
+    """Return the estimate of each class; the default estimator computes it when it is asked for."""
     plan, step = replace(plan, level=plan.each_level, step=lambda: None), plan.step
-    own: dict[Any, Estimate | Callable[[], Estimate]] = {}
-    for k, (label, view) in enumerate(zip(task.labels, views, strict=True)):
-        one = partial(
-            _single_class, plan, float(errors[k]), view.n, view.reach(plan.level, plan.estimator),
+    estimates: dict[Any, Estimate | Callable[[], Estimate]] = {}
+    for k, (label, adjustment) in enumerate(zip(task.labels, adjustments, strict=True)):
+        inflation = adjustment.tail_inflation(plan.level, plan.estimator)
+        class_estimate = partial(
+            _single_class, plan, float(errors[k]), adjustment.n, inflation,
             posterior[k : k + 1], alone[k], n=task.n, label=label, clusters=task.clusters,
         )  # fmt: skip
-        # The rows of a class are not held for as long as somebody may ask.
-        own[label] = one if plan.estimator.from_posterior else one(problem=view.problem)
+        # A deferred estimate must not keep the rows of its class in memory.
+        estimates[label] = (
+            class_estimate if plan.estimator.from_posterior else class_estimate(problem=adjustment.problem)
+        )
         if len(task.labels) > MANY:
             step()
-    return ByClass(own)
+    return ByClass(estimates)
 
 
 @one_blas_thread()
 def _single_class(
     plan: _Plan,
     value: float,
-    rows: float,
-    reach: float,
+    n_eff: float,
+    inflation: float,
     posterior: Posterior,
     null: Callable[[], nulls.SimulatedNull],
     *,
@@ -321,35 +337,42 @@ def _single_class(
     clusters: int | None,
     problem: ScoreData | None = None,
 ) -> Estimate:
-    """Estimate one class among several: by itself, with the value that it has among them."""
-    alone, centre = plan, value
+    """Return the estimate of one class of several: its pooled value, with its own interval and test."""
+    unpooled_plan, unpooled_value = plan, value
     if plan.estimator.from_posterior:
-        alone = replace(plan, estimator=plan.estimator.for_one_class())
-        centre = float(nulls.error(posterior.terms(plan.norm), plan.norm)[0])
-    ends, other = _interval(
-        alone, rows, problem, posterior, centre, spread=reach, drawn=BY_CLASS, label=label
+        unpooled_plan = replace(plan, estimator=plan.estimator.for_one_class())
+        unpooled_value = float(nulls.error(posterior.terms(plan.norm), plan.norm)[0])
+    ends, named_errors = _interval(
+        unpooled_plan,
+        n_eff,
+        problem,
+        posterior,
+        unpooled_value,
+        spread=inflation,
+        drawn=N_CLASS_DATA_SETS,
+        label=label,
     )
     ends = min(ends[0], value), max(ends[1], value)
     about = {"notion": "binary", "label": label, "clusters": clusters}
-    return _assembled(plan, n, value, ends, null(), other, posterior, **about)
+    return _result(plan, n, value, ends, null(), named_errors, posterior, **about)
 
 
-def _drawn_together(
+def _simulated_coefficients(
     task: CalibrationTask, rows: Rows, many: classes.Classes, seed: int
 ) -> Callable[[int], Array]:
-    """Draw sets of labels for whole rows, and return how to get the coefficients of a class in them."""
+    """Simulate labels of all rows; return a function that gives the cosine coefficients of a class."""
     count, cells = many.coarse.z.shape
-    own, row, columns = in_own_order(rows, task.labels, _counts(task))
-    rng, place = stream(seed, "together"), np.argsort(columns)
+    sorted_rows, row, columns = in_canonical_order(rows, task.labels, _counts(task))
+    rng, position = stream(seed, "together"), np.argsort(columns)
     weighted = _counts(task) is None
 
-    def take(some: Array) -> tuple[Array, Array | None]:
-        score, _, weight = rows.take(row(some))
+    def take(index: Array) -> tuple[Array, Array | None]:
+        score, _, weight = rows.take(row(index))
         return score, weight if weighted else None
 
-    labels = Labels.draw(take, own.n, count, rng, classes.SETS, row, columns)
-    column = columns_of([block.score for block in task.blocks], labels.rows)
-    return lambda k: labels.coefficients(column(k), int(place[k]), cells)
+    labels = Labels.draw(take, sorted_rows.n, count, rng, classes.N_DATA_SETS, row, columns)
+    scores_of_class = columns_of([block.score for block in task.blocks], labels.rows)
+    return lambda k: labels.coefficients(scores_of_class(k), int(position[k]), cells)
 
 
 def _interval(
@@ -360,42 +383,44 @@ def _interval(
     value: float,
     *,
     spread: float,
-    drawn: int = intervals.DRAWN,
+    drawn: int = intervals.N_DATA_SETS,
     label: Any = "alone",
 ) -> tuple[tuple[float, float], Array | None]:
-    """Return the interval of one problem, and for an estimator other than the default its null.
+    """Return the interval of one problem and, for a named estimator, its estimates under H0.
 
-    The numbers drawn for it belong to the class, not to the seed: the same data have the same interval.
+    The random numbers depend on the class label and not on the seed: the same data have the same interval.
     """
     estimator, key = plan.estimator, key_of(label)
     options: dict[str, Any] = {"norm": plan.norm, "level": plan.level, "spread": spread}
     if estimator.from_posterior:
         return intervals.interval(posterior, n, value, key=key, drawn=drawn, **options), None
     assert problem is not None
-    ends, other = intervals.of_other(estimator, [problem], posterior, value, keys=[key], **options)
-    own = None
+    ends, named_errors = intervals.interval_of_named(
+        estimator, [problem], posterior, value, keys=[key], **options
+    )
+    own_interval = None
     if not isinstance(problem, Correlated):
-        own = estimator.own_interval(problem, plan.norm, plan.level)
-    if own is not None:
-        ends = min(own[0], value), max(own[1], value)
-    return ends, other
+        own_interval = estimator.own_interval(problem, plan.norm, plan.level)
+    if own_interval is not None:
+        ends = min(own_interval[0], value), max(own_interval[1], value)
+    return ends, named_errors
 
 
-def _assembled(
+def _result(
     plan: _Plan,
     n: float,
     value: float,
     ends: tuple[float, float],
     null: nulls.SimulatedNull,
-    other: Array | None,
+    named_errors: Array | None,
     posterior: Posterior,
     *,
     p_value: float | None = None,
     p_floor: float | None = None,
     **about: Any,
 ) -> Estimate:
-    """Put an estimate together; `other` are the errors of calibrated data by an estimator of its own."""
-    errors = null.error if other is None else other
+    """Build the result; `named_errors` are the estimates of a named estimator under H0."""
+    errors = null.error if named_errors is None else named_errors
     over, under = (float(np.mean(side)) for side in posterior.over_under)
     share = over / (over + under) if over + under > 0 else 0.5
     quantiles = dict(zip(KEPT, np.quantile(errors, KEPT).tolist(), strict=True))
@@ -407,7 +432,7 @@ def _assembled(
         null=Null(float(np.mean(errors)), MappingProxyType(quantiles)),
         p_value=null.p_value if p_value is None else p_value,
         p_floor=null.p_floor if p_floor is None else p_floor,
-        n_resamples=None if null.exhaustive else int(null.evidence.size),
+        n_resamples=None if null.exhaustive else int(null.test_statistic.size),
         over=value * share,
         under=value - value * share,
         n=n,
@@ -418,46 +443,49 @@ def _assembled(
     )
 
 
-def influence(posterior: Posterior, rows: Rows, some: Array) -> Array:
-    """Return what each row adds to the error of each class: the residual, signed by the gap at its score."""
-    score, label, _ = rows.take(some)
-    added = np.empty(score.shape)
+def influence(posterior: Posterior, rows: Rows, index: Array) -> Array:
+    """Return the contribution of each row to the error of each class: residual times sign of the gap."""
+    score, label, _ = rows.take(index)
+    contribution = np.empty(score.shape)
     for k in range(score.shape[1]):
-        added[:, k] = signs(posterior, k, score[:, k]) * ((label == k) - score[:, k])
-    return added
+        contribution[:, k] = signs(posterior, k, score[:, k]) * ((label == k) - score[:, k])
+    return contribution
 
 
 def signs(posterior: Posterior, k: int, score: Array) -> Array:
-    """Return the expected sign of the gap of a problem at these scores: near 0 where there may be none."""
+    """Return the posterior mean sign of the gap of a problem at these scores; near 0 if it is uncertain."""
     from scipy.special import erf
 
-    at = posterior.points(k)
-    each = erf(at.gap / (np.sqrt(2) * np.maximum(at.sd, 1e-300)))
-    # One sign for each score, where rounding must not choose among cells.
-    first = intervals.first_of_each(at.score)
-    mass = np.add.reduceat(at.mass, first)
-    knots, sign = (np.add.reduceat(at.mass * part, first) / mass for part in (at.score, each))
-    # A sign that is nowhere certain still says which way a residual moves the error.
+    points = posterior.points(k)
+    sign_by_point = erf(points.gap / (np.sqrt(2) * np.maximum(points.sd, 1e-300)))
+    # One sign for each distinct score, so that rounding does not choose among cells.
+    first = intervals.first_of_each(points.score)
+    mass = np.add.reduceat(points.mass, first)
+    knots, sign = (
+        np.add.reduceat(points.mass * part, first) / mass for part in (points.score, sign_by_point)
+    )
+    # Scale the largest sign to 1: even uncertain signs say in which direction a residual moves the error.
     return np.asarray(np.interp(score, knots, sign / max(np.abs(sign).max(), 1e-12)))
 
 
-def together(
+def class_dependence(
     posterior: Posterior, rows: Rows, cluster: Array | None = None, counts: Array | None = None
 ) -> float:
-    """Return how much wider the mean over classes spreads than if the classes were independent."""
-    count = len(posterior.z)
-    few, ends = max(1000, LOOKED_AT // count), None if counts is None else np.cumsum(counts)
-    n = rows.n if ends is None else int(ends[-1])
-    some = np.arange(n) if n <= few else np.linspace(0, n - 1, few).astype(np.intp)
+    """Return the ratio of the standard deviation of the mean over classes to that of independent classes."""
+    n_classes = len(posterior.z)
+    max_rows = max(1000, MAX_DEPENDENCE_SCORES // n_classes)
+    cumulative_counts = None if counts is None else np.cumsum(counts)
+    n = rows.n if cumulative_counts is None else int(cumulative_counts[-1])
+    index = np.arange(n) if n <= max_rows else np.linspace(0, n - 1, max_rows).astype(np.intp)
     if cluster is not None:
-        some = np.flatnonzero(cluster % -(-n // few) == 0)
-    elif ends is not None:
-        some = np.searchsorted(ends, some, side="right")
-    added = influence(posterior, rows, some)
+        index = np.flatnonzero(cluster % -(-n // max_rows) == 0)
+    elif cumulative_counts is not None:
+        index = np.searchsorted(cumulative_counts, index, side="right")
+    contribution = influence(posterior, rows, index)
     if cluster is not None:
-        weight = None if counts is None else counts[some].astype(np.float64)
-        added = by_cluster(added, np.unique(cluster[some], return_inverse=True)[1], weight)
-    independent = np.sqrt(added.var(axis=0).sum()) / count
+        weight = None if counts is None else counts[index].astype(np.float64)
+        contribution = by_cluster(contribution, np.unique(cluster[index], return_inverse=True)[1], weight)
+    independent = np.sqrt(contribution.var(axis=0).sum()) / n_classes
     if not independent > 0:
         return 1.0
-    return float(np.clip(added.mean(axis=1).std() / independent, 0.5, np.sqrt(count)))
+    return float(np.clip(contribution.mean(axis=1).std() / independent, 0.5, np.sqrt(n_classes)))

@@ -1,9 +1,12 @@
-"""An interval for the true error: the errors under which the observed estimate is not surprising.
+"""Confidence interval for the true calibration error, by inversion of the sampling distribution.
 
-For a grid of true errors, data are simulated whose gap has that error and a shape drawn from the
-posterior; the interval holds every error under which the observed estimate lies between the tails.
-At weak signals the sampling distribution of an estimate leans and jumps, which this takes as it is,
-where a bootstrap or a normal approximation fails.
+For each true error of a grid, data sets are simulated whose calibration gap has this error and a shape drawn
+from the posterior. An error belongs to the interval if the observed estimate lies between the tails of the
+estimates from the data sets simulated with it. The percentile bootstrap is not used because it never covers
+when the model is calibrated. A normal approximation fails for weak signals, where the sampling distribution
+of the estimate is skewed.
+
+The method is described in docs/methods/confidence-intervals.md.
 """
 
 from __future__ import annotations
@@ -21,33 +24,46 @@ from calibrant.posterior.gap import Posterior
 from calibrant.score_data import Array, Cells, Sample, ScoreData
 from calibrant.tasks.notions import combined
 
-# True errors tried, as distances from the estimate in standard errors of a mean, and sets simulated in all.
-TRIED, DRAWN = (-3.5, -2.0, -0.8, 0.8, 2.0, 3.0, 4.0, 5.5), 1000
-# The shape of the gap was learnt from the data that the interval is for: each tail is this much smaller.
+# Grid of true errors, as offsets from the estimate in standard errors of a mean residual; and the number of
+# simulated data sets over the whole grid.
+GRID_OFFSETS, N_DATA_SETS = (-3.5, -2.0, -0.8, 0.8, 2.0, 3.0, 4.0, 5.5), 1000
+# Factor of the nominal tail probability. It is below 1 because the shapes of the gap were learned from the
+# same data.
 TAIL_ALPHA_FACTOR = 0.75
-# Shapes keep this much of the process's own spread: with all of it they are rougher than gaps are.
+# Share of the posterior standard deviation that smooth shapes are drawn with. With all of it they are rougher
+# than real gaps.
 DRAW_SHRINKAGE = 0.7
-# Shares of what uncertainty adds to an estimate that the lower and the upper end allow for.
-ALLOWED_BELOW, ALLOWED_ABOVE = 0.6, 0.3
-# Estimates below this quantile of calibrated data are taken for small by luck.
-SMALL = 0.03
-# Levels for which ends are computed, so that those of any level are nested; how far, in normal quantiles,
-# true errors matter for a tail; how softly estimates are counted; and the share below the value at the
-# last error.
+# Bias correction of the lower and of the upper end, as a share of the amount that uncertainty about the gap
+# adds to the estimate.
+LOWER_BIAS_SHARE, UPPER_BIAS_SHARE = 0.6, 0.3
+# An estimate below this quantile of the estimates from calibrated data is replaced by it for the upper end.
+NULL_FLOOR_QUANTILE = 0.03
+# Levels at which the ends are computed; other levels are interpolated, so that intervals are nested.
 LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.999999)
-NEARBY, SOFT, LAST = 0.8, 0.12, 0.015
-# Of the sets, each kind of gap has at least a fair share, unless its chance is below RARE; a kind that
-# reaches a true error in too few sets is left out there; and steps to bring a clipped gap to its error.
-FAIR, FAIR_OF_THREE, RARE, REACHING, FITTED = 0.35, 0.25, 0.01, 10, 4
-# Cells simulated at most, and numbers simulated for each true error; many classes get fewer sets, but enough.
-FINEST, TOGETHER, ENOUGH = 256, 1 << 16, 80
-# Other estimators: gaps simulated, sets along each, and the rows beyond which they are simulated on cells.
-CURVES, ALONG, CELLS_FROM = 10, 10, 4096
-# Scores, and estimates, this close are the same: only rounding tells them apart.
-TIED = 1e-9
-# What is drawn for an interval depends on the data and the classes alone.
+# Bandwidth of the local line through the normal quantiles of the tail probabilities, in normal quantiles.
+QUANTILE_BANDWIDTH = 0.8
+# Width over which an estimate near the observed one counts in part, in standard deviations of the estimates.
+COUNT_WIDTH = 0.12
+# The grid is extended upwards while more than this share of the estimates at its last error lie below the
+# observed one.
+MAX_SHARE_BELOW = 0.015
+# Smallest share of the data sets for each kind of shape, with two and with three kinds; and the posterior
+# weight below which a kind is left out.
+MIN_KIND_SHARE, MIN_KIND_SHARE_OF_THREE, MIN_KIND_WEIGHT = 0.35, 0.25, 0.01
+# Number of data sets in which a kind must attain a true error, or it is left out there.
+MIN_ATTAINED = 10
+# Iterations that scale a clipped gap to its true error.
+SCALING_STEPS = 4
+# Largest number of cells, numbers simulated for each true error, and smallest number of data sets.
+MAX_CELLS, MAX_NUMBERS, MIN_DATA_SETS = 256, 1 << 16, 80
+# Named estimators: number of shapes, data sets for each shape, and rows above which cells are simulated.
+N_SHAPES, SETS_PER_SHAPE, CELLS_FROM = 10, 10, 4096
+# Scores, and estimates, that differ by less are equal up to rounding.
+TOLERANCE = 1e-9
+# Seed of the interval, together with the keys of the classes: the interval is a function of the data.
 SEED = 20210401
 
+# A true error, and the estimates from the data sets simulated with it, for each kind of shape.
 Simulation = tuple[float, list[Array]]
 
 
@@ -60,85 +76,96 @@ def interval(
     level: float,
     key: int = 0,
     spread: float = 1.0,
-    drawn: int = DRAWN,
+    drawn: int = N_DATA_SETS,
 ) -> tuple[float, float]:
     """Return an interval for the true error of one problem.
 
     Parameters
     ----------
     posterior : Posterior
-        Of the problem.
+        Posterior of the gap of this problem.
     n : float
-        Effective number of rows.
+        Effective sample size.
     value : float
         The observed estimate.
+    norm : str
+        "l1" or "l2".
+    level : float
+        Confidence level.
     key : int
-        What is drawn belongs to this number.
+        Key of the random numbers; see `streams`.
     spread : float
-        How much further out the tails lie than simulations show them.
+        Factor by which simulated estimates are spread around their mean, for design effects and Student's
+        tails that the simulation does not contain; see `ClusterAdjustment.tail_inflation`.
+    drawn : int
+        Number of simulated data sets over the whole grid.
     """
-    whole, posterior = posterior, posterior.coarser(FINEST).focused()
-    grid = errors_tried(posterior, value)
-    size = int(np.clip(TOGETHER // posterior.z.shape[-1], ENOUGH, max(ENOUGH, drawn // len(grid))))
+    full_posterior, posterior = posterior, posterior.coarser(MAX_CELLS).focused()
+    grid = error_grid(posterior, value)
+    size = int(
+        np.clip(MAX_NUMBERS // posterior.z.shape[-1], MIN_DATA_SETS, max(MIN_DATA_SETS, drawn // len(grid)))
+    )
     sim_grid = SimulationGrid.of(posterior)
     common, (rng,) = streams([key])
-    kind, gaps = shapes(posterior, [rng], size)
+    kind, gaps = draw_shapes(posterior, [rng], size)
     gaps = scale_to_unit_error(gaps, [sim_grid], norm)
-    most = sim_grid.most(gaps[0], norm)
+    max_error = sim_grid.most(gaps[0], norm)
 
     def simulate(errors: list[float]) -> list[Simulation]:
-        possible, chances, data = [], [], []
+        own_errors, score_shifts, data = [], [], []
         for true in errors:
             (gap,) = scaled_to_error(true, gaps, [sim_grid], norm)
             own_error = true_error(gap, sim_grid.mass, norm)
-            chance, sd = sampling(gap, sim_grid.mass, own_error, norm, n), sim_grid.sd(gap)
-            noise, score_sampling_sd = _noise(np.sign(gap) * sd, chance, common, rng, kind)
-            possible.append(own_error)
-            chances.append(score_sampling_sd * chance)
+            sampling_sd, sd = score_sampling_sd(gap, sim_grid.mass, own_error, norm, n), sim_grid.sd(gap)
+            noise, sampling_noise = _stratified_noise(np.sign(gap) * sd, sampling_sd, common, rng, kind)
+            own_errors.append(own_error)
+            score_shifts.append(sampling_noise * sampling_sd)
             data.append(sim_grid.data(gap, noise, sd))
         z, residual = zip(*data, strict=True)
-        shared_scores = () if residual[0] is None else (np.concatenate(residual),)
-        estimates = error(posterior.again(np.concatenate(z), shared_scores).terms(norm), norm)
+        score_residuals = () if residual[0] is None else (np.concatenate(residual),)
+        estimates = error(posterior.again(np.concatenate(z), score_residuals).terms(norm), norm)
         by_error = estimates.astype(np.float64).reshape(len(errors), size)
         runs = []
-        for true, own_error, moved, estimate in zip(errors, possible, chances, by_error, strict=True):
-            estimate = widened(estimate + moved, spread)
-            runs.append(by_kind(true, estimate, most >= true, kind, own_error))
+        for true, own_error, score_shift, estimate in zip(
+            errors, own_errors, score_shifts, by_error, strict=True
+        ):
+            estimate = widened(estimate + score_shift, spread)
+            runs.append(group_by_kind(true, estimate, max_error >= true, kind, own_error))
         return runs
 
-    return invert(simulate, value, posterior, level, bias_correction(whole, value, norm))
+    return invert(simulate, value, posterior, level, bias_correction(full_posterior, value, norm))
 
 
 def widened(estimate: Array, spread: float) -> Array:
-    """Return estimates spread around their mean."""
-    middle = estimate.mean()
-    return np.asarray(middle + spread * (estimate - middle))
+    """Multiply the deviations of estimates from their mean by a factor."""
+    centre = estimate.mean()
+    return np.asarray(centre + spread * (estimate - centre))
 
 
-def by_kind(true: float, estimate: Array, reached: Array, kind: Array, own_error: Array) -> Simulation:
-    """Return the estimates of each kind of gap in the sets that reach a true error.
+def group_by_kind(true: float, estimate: Array, attained: Array, kind: Array, own_error: Array) -> Simulation:
+    """Return the estimates of each kind of shape, from the data sets that attain the true error.
 
-    Where too few of any kind do, all sets count, with the mean error that they have.
+    If too few data sets of every kind attain it, all data sets are used with their mean true error.
     """
-    groups = [estimate[reached & (kind == member)] for member in np.unique(kind)]
-    enough = any(group.size >= REACHING for group in groups)
-    return (true, groups) if enough else (float(own_error.mean()), [estimate])
+    groups = [estimate[attained & (kind == each_kind)] for each_kind in np.unique(kind)]
+    any_attained = any(group.size >= MIN_ATTAINED for group in groups)
+    return (true, groups) if any_attained else (float(own_error.mean()), [estimate])
 
 
 @dataclass(frozen=True, eq=False)
 class SimulationGrid:
-    """The scores of one problem, on which data are simulated: cells, or the distinct scores if few.
+    """The points at which residuals are simulated: cells of one problem, or its distinct scores if few.
 
-    Several problems over cells make one world too, with an axis of problems in front.
+    Several problems over cells share one grid, with a leading axis of problems.
 
     Attributes
     ----------
     posterior : Posterior
-        Of these problems alone.
+        Posterior of these problems only.
     mass, score : arrays (points,) or (problems, 1, points)
         Share of the rows, and score, at each point.
     noise : array
-        Variance of the mean residual at each point for outcomes of variance one, times its share squared.
+        Variance of the mean residual at each point for outcomes of variance one, times the squared mass.
     """
 
     posterior: Posterior
@@ -148,7 +175,7 @@ class SimulationGrid:
 
     @classmethod
     def of(cls, posterior: Posterior) -> SimulationGrid:
-        """Return the world of all problems; of several none is over its distinct scores."""
+        """Return the grid of the problems; several problems must all be over cells."""
         if len(posterior.z) > 1:
             mass = posterior.mass[:, None]
             return cls(posterior, mass, posterior.score[:, None], mass / posterior.n[:, None, None])
@@ -156,13 +183,13 @@ class SimulationGrid:
         return cls(posterior, mass, score, mass**2 / np.maximum(rows, 1e-300))
 
     def possible(self, gap: Array, factor: Array) -> Array:
-        """Return gaps (..., sets, points), each times a factor, as far as scores allow."""
+        """Scale gaps (..., data sets, points) and clip them so that probabilities stay in [0, 1]."""
         return np.minimum(np.maximum(factor[:, None] * gap, -self.score), 1 - self.score)
 
     def by_score(self, gap: Array) -> tuple[SimulationGrid, Array]:
-        """Return the world with one point for each score, and the mean of gaps (sets, points) there.
+        """Return the grid with one point for each score, and the mean gaps (data sets, points) there.
 
-        A row of much variance reaches over several cells, and has the gap of all of them.
+        Rows of a score with much variance can fill several cells; their gap is the mean over these.
         """
         first = first_of_each(self.score)
         mass, noise = (np.add.reduceat(part, first) for part in (self.mass, self.noise))
@@ -171,30 +198,29 @@ class SimulationGrid:
         return replace(self, mass=mass, score=score, noise=noise), mean
 
     def most(self, gap: Array, norm: Norm) -> Array:
-        """Return the largest error that gaps of these signs can have."""
-        max_attainable_error = np.where(gap > 0, 1 - self.score, np.where(gap < 0, -self.score, 0.0))
-        return true_error(max_attainable_error, self.mass, norm)
+        """Return the largest error that gaps with these signs can have."""
+        largest_gap = np.where(gap > 0, 1 - self.score, np.where(gap < 0, -self.score, 0.0))
+        return true_error(largest_gap, self.mass, norm)
 
     def sd(self, possible: Array) -> Array:
         """Return the standard deviation of the residuals at each point, as a share of all rows."""
         p = self.score + possible
         variance = p * (1 - p) * self.noise
         if not self.posterior.discrete(0):
-            # No more than four times what the clock gave a cell.
+            # At most four times the variance that the variance time assigned to a cell.
             variance = np.minimum(variance, 4 * self._scale**2)
         return np.sqrt(np.maximum(variance, 0.0))
 
     @property
     def _scale(self) -> Array:
-        """What a unit is worth: of the one problem, or of each of several."""
+        """Residual, as a share of all rows, that has unit noise; with the axes of `mass`."""
         scale = self.posterior.scale
         return scale[:, None, None] if self.mass.ndim > 1 else scale
 
     def data(self, possible: Array, noise: Array, sd: Array | None = None) -> tuple[Array, Array | None]:
-        """Return unit-noise data, (sets, ...), with these gaps per row and standard normal noise.
+        """Return unit-noise data of simulated data sets, from gaps per row and standard normal noise.
 
-        They are cosine coefficients over the cells and, where effects of single scores matter, the residuals
-        at each score.
+        These are cosine coefficients over the cells and, where score effects matter, residuals at each score.
         """
         p = self.posterior
         residual = possible * self.mass + noise * (self.sd(possible) if sd is None else sd)
@@ -211,100 +237,118 @@ class SimulationGrid:
 
 
 def _coefficients(cells: Array) -> Array:
-    """Return the cosine coefficients of data over cells, (sets, cells) of all problems."""
+    """Return the cosine coefficients (data sets, cells) of data over cells; problems are stacked."""
     from scipy.fft import dct
 
     return np.asarray(dct(cells.reshape(-1, cells.shape[-1]), norm="ortho"))
 
 
 def first_of_each(score: Array) -> Array:
-    """Return where each score begins among points in order: a row can reach over several of them.
+    """Return the index of the first of the points that share a score, for each distinct score.
 
     >>> first_of_each(np.array([0.1, 0.3 + 1e-16, 0.3, 0.3 - 1e-16, 0.4])).tolist()
     [0, 1, 4]
     """
-    return np.flatnonzero(np.diff(score, prepend=-1.0) > TIED)
+    return np.flatnonzero(np.diff(score, prepend=-1.0) > TOLERANCE)
 
 
 def scale_to_unit_error(drawn: Sequence[Array], grids: Sequence[SimulationGrid], norm: Norm) -> list[Array]:
-    """Return gaps per row brought to a combined error of one."""
+    """Scale gaps per row to a combined error of one; gaps without any error become constant."""
 
-    def whole() -> Array:
+    def combined_error() -> Array:
         errors = (true_error(gap, sim_grid.mass, norm) for gap, sim_grid in zip(drawn, grids, strict=True))
-        return combined(side_by_side(errors), norm)
+        return combined(stack_classes(errors), norm)
 
-    lost = whole() < 1e-9
+    no_error = combined_error() < 1e-9
     for gap in drawn:
-        gap[..., lost, :] = 1.0
-    size = whole()[:, None]
-    return [gap / size for gap in drawn]
+        gap[..., no_error, :] = 1.0
+    scale = combined_error()[:, None]
+    return [gap / scale for gap in drawn]
 
 
 def max_attainable_error(grids: Sequence[SimulationGrid], gaps: Sequence[Array], norm: Norm) -> Array:
-    """Return the largest combined error that gaps of these signs can have."""
-    return combined(side_by_side(w.most(gap, norm) for w, gap in zip(grids, gaps, strict=True)), norm)
+    """Return the largest combined error that gaps with these signs can have."""
+    errors = (sim_grid.most(gap, norm) for sim_grid, gap in zip(grids, gaps, strict=True))
+    return combined(stack_classes(errors), norm)
 
 
-def side_by_side(of_worlds: Iterable[Array]) -> Array:
-    """Return what each class has in each set, (sets, classes): worlds have (sets,) or (classes, sets)."""
-    return np.concatenate([np.atleast_2d(each) for each in of_worlds]).T
+def stack_classes(by_grid: Iterable[Array]) -> Array:
+    """Stack arrays (data sets,) or (classes, data sets) of several grids to one (data sets, classes)."""
+    return np.concatenate([np.atleast_2d(each) for each in by_grid]).T
 
 
 def scaled_to_error(
     true: float, gaps: Sequence[Array], grids: Sequence[SimulationGrid], norm: Norm
 ) -> list[Array]:
-    """Return gaps with this combined error; those that cannot have it go as far as scores allow."""
+    """Return gaps with this combined error; gaps that cannot attain it are clipped to [0, 1]."""
     factor = scale_to_error(true, gaps, grids, norm)
     return [sim_grid.possible(gap, factor) for gap, sim_grid in zip(gaps, grids, strict=True)]
 
 
 def scale_to_error(true: float, gaps: Sequence[Array], grids: Sequence[SimulationGrid], norm: Norm) -> Array:
-    """Return for each set how many times the gaps have this combined error, as far as scores allow."""
+    """Return the factor of each data set at which its clipped gaps have this combined error."""
     factor: Array = np.full(gaps[0].shape[-2], true)
-    for _ in range(FITTED - 1):
+    for _ in range(SCALING_STEPS - 1):
         errors = (
             true_error(sim_grid.possible(gap, factor), sim_grid.mass, norm)
             for gap, sim_grid in zip(gaps, grids, strict=True)
         )
-        whole = combined(side_by_side(errors), norm)
-        if np.all(whole > 0.999 * true):
+        attained = combined(stack_classes(errors), norm)
+        if np.all(attained > 0.999 * true):
             break
-        factor = np.minimum(factor * true / np.maximum(whole, 1e-12), 1e6)
+        factor = np.minimum(factor * true / np.maximum(attained, 1e-12), 1e6)
     return factor
 
 
 def streams(keys: Sequence[int]) -> tuple[np.random.Generator, list[np.random.Generator]]:
-    """Return a generator for all classes together, and one for each; their order does not matter."""
+    """Return a generator for all classes together and one for each class; both ignore the class order."""
     common = np.random.default_rng([SEED, *sorted(keys)])
     return common, [np.random.default_rng([SEED, key, 1]) for key in keys]
 
 
-def _noise(
-    way: Array, chance: Array, common: np.random.Generator, rng: np.random.Generator, kind: Array
+def _stratified_noise(
+    direction: Array,
+    score_sampling_sd: Array,
+    common: np.random.Generator,
+    rng: np.random.Generator,
+    kind: Array,
 ) -> tuple[Array, Array]:
-    """Draw standard normal noise (sets, points), and the luck of sampling (sets,).
+    """Draw standard normal noise (data sets, points) of residuals and (data sets,) of the sampled scores.
 
-    Where a gap is plain its estimate moves with the sum of the residuals signed by the gap, and with the
-    scores that were sampled. Both together are one normal variable; its values are spread evenly over
-    the sets of each kind, so that the ends of an interval depend little on the seed.
+    If the gap is clear, the estimate moves with the sum of the residuals signed by the gap, and with the
+    sampled scores. Their sum is one normal variable. It is stratified: its quantiles are spread evenly over
+    the data sets of each kind, so that the ends of an interval depend little on the random numbers.
+
+    Parameters
+    ----------
+    direction : array (data sets, points)
+        Sign of the gap times the standard deviation of the residual at each point.
+    score_sampling_sd : array (data sets,)
+        Standard deviation of the error that the sampled scores cause; see `score_sampling_sd`.
+    common, rng : Generator
+        Of the strata, and of the noise.
+    kind : array of int (data sets,)
+        Kind of the shape.
     """
     from scipy.special import ndtri
 
     size = len(kind)
-    way = np.concatenate([way, chance[:, None]], axis=-1)
-    length = np.sqrt((way * way).sum(axis=-1, keepdims=True))
-    way = np.divide(way, length, out=np.zeros(way.shape), where=length > 0)
-    noise = np.roll(rng.standard_normal(way.shape), -1, axis=-1)
-    even = np.empty(size)
-    for member in np.unique(kind):
-        some = np.flatnonzero(kind == member)
-        even[some] = (common.permutation(some.size) + common.random(some.size)) / some.size
-    noise += (ndtri(np.clip(even, 1e-12, 1 - 1e-12)) - (noise * way).sum(axis=-1))[:, None] * way
+    direction = np.concatenate([direction, score_sampling_sd[:, None]], axis=-1)
+    norm = np.sqrt((direction * direction).sum(axis=-1, keepdims=True))
+    direction = np.divide(direction, norm, out=np.zeros(direction.shape), where=norm > 0)
+    noise = np.roll(rng.standard_normal(direction.shape), -1, axis=-1)
+    uniform = np.empty(size)
+    for each_kind in np.unique(kind):
+        members = np.flatnonzero(kind == each_kind)
+        uniform[members] = (common.permutation(members.size) + common.random(members.size)) / members.size
+    noise += (ndtri(np.clip(uniform, 1e-12, 1 - 1e-12)) - (noise * direction).sum(axis=-1))[
+        :, None
+    ] * direction
     return noise[:, :-1], noise[:, -1]
 
 
 class BiasCorrection(NamedTuple):
-    """How much too large, and too small, an estimate may be because its gap is uncertain."""
+    """Bias that the lower end (estimate too large) and the upper end (estimate too small) allow for."""
 
     below: float = 0.0
     above: float = 0.0
@@ -314,68 +358,73 @@ NO_BIAS_CORRECTION = BiasCorrection()
 
 
 def bias_correction(posterior: Posterior, value: float, norm: Norm) -> BiasCorrection:
-    """Return what the ends of an interval allow for where the sign of the gap is uncertain.
+    """Return the bias corrections of both ends, for gaps of uncertain sign.
 
-    An estimate exceeds the error of the posterior mean gap by what uncertainty adds. The mean over classes,
-    and an estimate from many rows, has little noise left but all of that bias. Effects of single scores are
-    uncertain with little bias: at most a standard error of a mean is allowed for them below. Gaps rougher
-    than those that are simulated hide in the same uncertainty, which the upper end allows for.
+    The estimate is a posterior mean of an absolute value. Uncertainty about the gap makes it larger than the
+    error of the posterior mean gap. The mean over classes, and an estimate from many rows, has little noise
+    but all of this bias. Score effects are uncertain with little bias, so at most one standard error of a
+    mean residual is corrected for them at the lower end. Gaps rougher than the simulated ones hide in the
+    same uncertainty, which the upper end corrects for.
     """
     mass = posterior.mass
-    firm = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
+    error_of_mean_gap = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
     over, under = posterior.over_under
-    whole = combined(over + under, norm) if norm == "l1" else value
-    added = max(0.0, float(whole - combined(firm, norm)))
-    effects = float(posterior.weight[:, 3].mean()) if posterior.effects else 0.0
-    below = ALLOWED_BELOW * added
-    below = (1 - effects) * below + effects * min(below, _unit(posterior))
-    return BiasCorrection(below, ALLOWED_ABOVE * added if len(posterior.z) == 1 else 0.0)
+    posterior_error = combined(over + under, norm) if norm == "l1" else value
+    excess = max(0.0, float(posterior_error - combined(error_of_mean_gap, norm)))
+    effects_weight = float(posterior.weight[:, 3].mean()) if posterior.effects else 0.0
+    lower = LOWER_BIAS_SHARE * excess
+    lower = (1 - effects_weight) * lower + effects_weight * min(lower, _standard_error(posterior))
+    return BiasCorrection(lower, UPPER_BIAS_SHARE * excess if len(posterior.z) == 1 else 0.0)
 
 
-def shapes(posterior: Posterior, each_rng: list[np.random.Generator], size: int) -> tuple[Array, list[Array]]:
-    """Draw gaps per row from the posterior: their kind, and (size, points) of each class, of any error.
+def draw_shapes(
+    posterior: Posterior, each_rng: list[np.random.Generator], size: int
+) -> tuple[Array, list[Array]]:
+    """Draw shapes of the gap from the posterior: their kinds, and gaps per row (size, points) of each class.
 
-    The kinds are smooth gaps, gaps in ranges of the scores, and smooth ones with effects of single scores;
-    each has a fair number of sets unless the data rule it out.
+    The kinds are smooth gaps, local gaps, and smooth gaps with score effects. Each kind gets at least
+    `MIN_KIND_SHARE` of the data sets unless its posterior weight is below `MIN_KIND_WEIGHT`. The shapes are
+    not scaled to any error yet.
     """
     weight = posterior.weight[:, 1:].mean(axis=0)
     weight = weight / weight.sum()
-    possible = weight >= RARE
-    fair = FAIR if np.count_nonzero(possible) < 3 else FAIR_OF_THREE
-    small = possible & (weight < fair)
-    large = possible & ~small
-    share = np.where(small, fair, 0.0)
-    share[large] = weight[large] / weight[large].sum() * (1 - share.sum())
+    possible = weight >= MIN_KIND_WEIGHT
+    min_share = MIN_KIND_SHARE if np.count_nonzero(possible) < 3 else MIN_KIND_SHARE_OF_THREE
+    raised = possible & (weight < min_share)
+    kept = possible & ~raised
+    share = np.where(raised, min_share, 0.0)
+    share[kept] = weight[kept] / weight[kept].sum() * (1 - share.sum())
     ends = np.rint(size * np.cumsum(share)).astype(np.intp)
     count = np.diff(ends, prepend=0)
     gaps = []
     for k, rng in enumerate(each_rng):
         drawn = []
-        for member, times in enumerate(count, 1):
-            # A class whose scores are not shared has no effects of them.
-            own = member if member < 3 or posterior.discrete(k) else 1
-            if times:
-                drawn.append(posterior.shapes(k, own, rng, int(times), DRAW_SHRINKAGE if own == 1 else 1.0))
+        for kind, n_drawn in enumerate(count, 1):
+            # A class without repeated scores has no score effects; draw smooth gaps instead.
+            component = kind if kind < 3 or posterior.discrete(k) else 1
+            if n_drawn:
+                shrinkage = DRAW_SHRINKAGE if component == 1 else 1.0
+                drawn.append(posterior.shapes(k, component, rng, int(n_drawn), shrinkage))
         gaps.append(np.concatenate(drawn))
     return np.repeat(np.arange(len(count)), count), gaps
 
 
 def true_error(gap: Array, mass: Array, norm: Norm) -> Array:
-    """Return the error of gaps per row in cells of this mass, the last axis running over cells."""
+    """Return the true error of gaps per row at points of this mass; the last axis is that of the points."""
     if norm == "l1":
         return np.asarray((np.abs(gap) * mass).sum(axis=-1))
     return np.asarray(np.sqrt((gap * gap * mass).sum(axis=-1)))
 
 
-def sampling(gap: Array, mass: Array, each: Array, norm: Norm, n: float) -> Array:
-    """Return the standard deviation of a sample's own error around the true one.
+def score_sampling_sd(gap: Array, mass: Array, error: Array, norm: Norm, n: float) -> Array:
+    """Return the standard deviation of the error of a sample around the true error of the population.
 
-    The scores are a sample too.
+    The scores are a sample too. For l1 it is sqrt((E g^2 - (E |g|)^2) / n).
     """
     square = (gap ** (2 if norm == "l1" else 4) * mass).sum(axis=-1)
     if norm == "l1":
-        return np.asarray(np.sqrt(np.maximum(square - each**2, 0.0) / n))
-    return np.asarray(np.sqrt(np.maximum(square - each**4, 0.0) / n) / (2 * np.maximum(each, 1e-12)))
+        return np.asarray(np.sqrt(np.maximum(square - error**2, 0.0) / n))
+    return np.asarray(np.sqrt(np.maximum(square - error**4, 0.0) / n) / (2 * np.maximum(error, 1e-12)))
 
 
 def invert(
@@ -383,154 +432,171 @@ def invert(
     value: float,
     posterior: Posterior,
     level: float,
-    allowed: BiasCorrection = NO_BIAS_CORRECTION,
+    correction: BiasCorrection = NO_BIAS_CORRECTION,
 ) -> tuple[float, float]:
     """Return the range of true errors under which `value` lies between the tails of simulated estimates.
 
-    `simulate` takes true errors and returns, for each, the one it could realise, and estimates for each kind
-    of gap: the value may lie between the tails of any. The errors tried do not depend on the level, so
-    that intervals are nested.
+    The interval is the union over the kinds of shape. The grid does not depend on the level, so that
+    intervals of different levels are nested.
+
+    Parameters
+    ----------
+    simulate : callable
+        Takes a grid of true errors. Returns for each the true error that the data sets have, and their
+        estimates for each kind of shape.
+    value : float
+        The observed estimate.
+    posterior : Posterior
+        Posterior of the gap, for the scale of the grid.
+    level : float
+        Confidence level.
+    correction : BiasCorrection
+        Added to the estimate for the upper end, subtracted for the lower end.
     """
-    grid, unit = errors_tried(posterior, value), _unit(posterior)
+    grid, standard_error = error_grid(posterior, value), _standard_error(posterior)
     runs = simulate(grid)
-    # An estimate that is small by luck, even for a calibrated model, must not make the interval short.
-    seen = max(value, _small(np.concatenate(runs[0][1]))) + allowed.above
-    below = _share_below(seen, runs[-1][1])
-    while below > LAST and grid[-1] < 1 and runs[-1][0] > runs[-2][0] + 1e-9:
-        grid = [grid[-1] + step * (2 * unit + grid[-1] / 4) for step in (1, 2)]
-        more = simulate(grid)
-        # Errors that few shapes can have are read low by some estimators, and say nothing.
-        if (beyond := _share_below(seen, more[-1][1])) > 2 * below:
+    # An estimate that is unusually small even for calibrated data must not give a short interval.
+    upper_value = max(value, _null_floor(np.concatenate(runs[0][1]))) + correction.above
+    below = _share_below(upper_value, runs[-1][1])
+    while below > MAX_SHARE_BELOW and grid[-1] < 1 and runs[-1][0] > runs[-2][0] + 1e-9:
+        grid = [grid[-1] + step * (2 * standard_error + grid[-1] / 4) for step in (1, 2)]
+        extension = simulate(grid)
+        # Some estimators underestimate errors that few shapes attain. Such errors are not informative.
+        if (below_last := _share_below(upper_value, extension[-1][1])) > 2 * below:
             break
-        below, runs = beyond, runs + more
-    ladder = -np.array([NormalDist().inv_cdf(TAIL_ALPHA_FACTOR * (1 - at) / 2) for at in LEVELS])
-    small = max(0.0, value - allowed.below)
-    bottom = np.minimum.accumulate(_ends(runs, small, ladder, above=True))
-    top = np.maximum.accumulate(_ends(runs, seen, ladder, above=False))
-    at = -NormalDist().inv_cdf(TAIL_ALPHA_FACTOR * (1 - level) / 2)
-    low, high = (float(np.interp(at, ladder, ends)) for ends in (bottom, top))
-    return max(0.0, min(low, value)), min(1.0, max(high, value, _mean_limit(posterior, level)))
+        below, runs = below_last, runs + extension
+    tail_quantiles = -np.array([NormalDist().inv_cdf(TAIL_ALPHA_FACTOR * (1 - each) / 2) for each in LEVELS])
+    lower_value = max(0.0, value - correction.below)
+    lower_ends = np.minimum.accumulate(_interval_end(runs, lower_value, tail_quantiles, above=True))
+    upper_ends = np.maximum.accumulate(_interval_end(runs, upper_value, tail_quantiles, above=False))
+    tail_quantile = -NormalDist().inv_cdf(TAIL_ALPHA_FACTOR * (1 - level) / 2)
+    low, high = (float(np.interp(tail_quantile, tail_quantiles, ends)) for ends in (lower_ends, upper_ends))
+    return max(0.0, min(low, value)), min(1.0, max(high, value, _mean_residual_limit(posterior, level)))
 
 
-def _mean_limit(posterior: Posterior, level: float) -> float:
-    """Return the upper limit of the absolute mean gap of a single problem; its error cannot be below it."""
+def _mean_residual_limit(posterior: Posterior, level: float) -> float:
+    """Return the upper confidence limit of the absolute mean gap; the error cannot be below that gap."""
     if len(posterior.z) > 1:
         return 0.0
     mean = float(np.abs(posterior.z[0, 0]))
-    return _unit(posterior) * (mean + NormalDist().inv_cdf((1 + level) / 2))
+    return _standard_error(posterior) * (mean + NormalDist().inv_cdf((1 + level) / 2))
 
 
 def stop_early(
     simulate: Callable[[float], Simulation], value: float
 ) -> Callable[[list[float]], list[Simulation]]:
-    """Return what simulates true errors one after the other, beginning with none.
+    """Return a function that simulates a rising grid of true errors one by one, and stops early.
 
-    Where sets have the same noise under every error, and hardly an estimate of any kind lies below the value,
-    larger errors say no more and are left out.
+    The data sets have the same noise under every error. Once hardly any estimate of any kind lies below the
+    observed one, larger errors add no information.
     """
 
-    def passed(groups: list[Array], seen: float) -> bool:
-        every = min(group.size for group in groups) >= REACHING
-        return every and all(_distance(group, seen, above=False) == -np.inf for group in groups)
+    def passed(groups: list[Array], upper_value: float) -> bool:
+        all_attained = min(group.size for group in groups) >= MIN_ATTAINED
+        return all_attained and all(
+            _tail_quantile(group, upper_value, above=False) == -np.inf for group in groups
+        )
 
     def run(errors: list[float]) -> list[Simulation]:
         runs: list[Simulation] = []
         for true in errors:
             runs.append(simulate(true))
-            if passed(runs[-1][1], max(value, _small(np.concatenate(runs[0][1])))):
+            if passed(runs[-1][1], max(value, _null_floor(np.concatenate(runs[0][1])))):
                 break
         return runs
 
     return run
 
 
-def errors_tried(posterior: Posterior, value: float) -> list[float]:
-    """Return the true errors that an interval tries: none, and some around the estimate."""
-    unit = _unit(posterior)
-    tried = (value + step * unit for step in TRIED)
-    return [0.0, *(true for true in tried if true > 0.1 * unit)]
+def error_grid(posterior: Posterior, value: float) -> list[float]:
+    """Return the grid of true errors: 0, and errors around the estimate."""
+    standard_error = _standard_error(posterior)
+    candidates = (value + step * standard_error for step in GRID_OFFSETS)
+    return [0.0, *(true for true in candidates if true > 0.1 * standard_error)]
 
 
-def _unit(posterior: Posterior) -> float:
-    """Return the standard error of a mean gap."""
+def _standard_error(posterior: Posterior) -> float:
+    """Return the standard error of a mean residual."""
     classes, cells = posterior.z.shape
-    # The mean over classes is known better than that of one, though not by as much as if all had one gap.
+    # The mean over classes varies less than that of one class, but classes are not independent: the factor
+    # is classes^(-1/4), not classes^(-1/2).
     return float((posterior.scale * np.sqrt(cells)).mean() * classes**-0.25)
 
 
-def _ends(runs: list[Simulation], value: float, ladder: Array, *, above: bool) -> Array:
-    """Return the true error under which `value` lies in each tail of the ladder, over all kinds of gap.
+def _interval_end(runs: list[Simulation], value: float, tail_quantiles: Array, *, above: bool) -> Array:
+    """Return one end of the interval at each tail quantile: the outermost over the kinds of shape.
 
-    The chance of an estimate beyond `value`, as a normal quantile, is close to a line in the true error; the
-    line through the errors nearby has less noise than any of them.
+    The probability of an estimate beyond `value`, as a normal quantile, is close to linear in the true error.
+    A local line through it has less noise than the value at any single error.
     """
-    kinds = max(len(groups) for _, groups in runs)
+    n_kinds = max(len(groups) for _, groups in runs)
     ends = []
-    for kind in range(kinds):
-        some = [(true, groups[kind]) for true, groups in runs if len(groups) > kind]
-        some = [(true, estimates) for true, estimates in some if estimates.size >= REACHING]
-        if not some:
+    for kind in range(n_kinds):
+        usable = [(true, groups[kind]) for true, groups in runs if len(groups) > kind]
+        usable = [(true, estimates) for true, estimates in usable if estimates.size >= MIN_ATTAINED]
+        if not usable:
             continue
-        true, estimates = np.array([true for true, _ in some]), [each for _, each in some]
-        far = np.array([_distance(each, value, above) for each in estimates])
-        # In the lower end the tail grows with the true error, in the upper one it shrinks.
-        rising = far if above else -far
-        ends.append(_crossings(true, rising, -ladder if above else ladder))
+        true, estimates = np.array([true for true, _ in usable]), [each for _, each in usable]
+        tail_quantile = np.array([_tail_quantile(each, value, above) for each in estimates])
+        # The tail above the value grows with the true error, the one below it shrinks.
+        rising = tail_quantile if above else -tail_quantile
+        ends.append(_crossings(true, rising, -tail_quantiles if above else tail_quantiles))
     return np.min(ends, axis=0) if above else np.max(ends, axis=0)
 
 
 def _crossings(true: Array, quantile: Array, levels: Array) -> Array:
-    """Return where rising normal quantiles reach each level, along a line through those nearby.
+    """Return the true errors at which rising normal quantiles cross each level, by a local weighted line.
 
-    Infinite ones say no more than where it is not.
+    Infinite quantiles only bound the crossing.
     """
     from scipy.special import ndtr
 
     first = float(true[np.isneginf(quantile)].max(initial=true[0]))
     last = float(true[np.isposinf(quantile)].min(initial=2 * true[-1] - true[0]))
-    known = np.isfinite(quantile)
-    true, quantile = true[known], quantile[known]
+    finite = np.isfinite(quantile)
+    true, quantile = true[finite], quantile[finite]
     if true.size < 2:
-        alone = (first + last) / 2 if true.size == 0 else float(np.clip(true[0], first, max(first, last)))
-        return np.full(levels.shape, alone)
-    # What a share tells about its quantile, in a normal sample: little where hardly any estimate lies.
-    told = np.exp(-quantile * quantile) / (ndtr(quantile) * ndtr(-quantile))
-    near = told * np.exp(-0.5 * ((quantile - levels[:, None]) / NEARBY) ** 2) + 1e-12
-    near /= near.sum(axis=1, keepdims=True)
-    middle, height = (near * true).sum(axis=1), (near * quantile).sum(axis=1)
-    away = true - middle[:, None]
-    width = np.maximum((near * away**2).sum(axis=1), 1e-300)
-    slope = (near * away * (quantile - height[:, None])).sum(axis=1) / width
-    flat = np.where(levels < height, first, last)
-    reach = np.divide(levels - height, slope, out=flat - middle, where=slope > 0) + middle
-    return np.clip(reach, first, max(first, last))
+        single = (first + last) / 2 if true.size == 0 else float(np.clip(true[0], first, max(first, last)))
+        return np.full(levels.shape, single)
+    # Precision of a quantile computed from a share of data sets: low in the tails.
+    precision = np.exp(-quantile * quantile) / (ndtr(quantile) * ndtr(-quantile))
+    kernel = precision * np.exp(-0.5 * ((quantile - levels[:, None]) / QUANTILE_BANDWIDTH) ** 2) + 1e-12
+    kernel /= kernel.sum(axis=1, keepdims=True)
+    mean_true, mean_quantile = (kernel * true).sum(axis=1), (kernel * quantile).sum(axis=1)
+    offset = true - mean_true[:, None]
+    variance = np.maximum((kernel * offset**2).sum(axis=1), 1e-300)
+    slope = (kernel * offset * (quantile - mean_quantile[:, None])).sum(axis=1) / variance
+    fallback = np.where(levels < mean_quantile, first, last)
+    crossing = np.divide(levels - mean_quantile, slope, out=fallback - mean_true, where=slope > 0) + mean_true
+    return np.clip(crossing, first, max(first, last))
 
 
-def _distance(estimates: Array, value: float, above: bool) -> float:
-    """Return the normal quantile of the share of estimates beyond a value, counted softly.
+def _tail_quantile(estimates: Array, value: float, above: bool) -> float:
+    """Return the normal quantile of the share of estimates beyond a value.
 
-    It is infinite where hardly any, or nearly all, lie there.
+    Estimates within about `COUNT_WIDTH` standard deviations of the value count in part. The quantile is
+    infinite if less than half a data set, or all but half a data set, lies beyond.
     """
     from scipy.special import ndtr, ndtri
 
-    width = max(SOFT * float(estimates.std()), 1e-12)
+    width = max(COUNT_WIDTH * float(estimates.std()), 1e-12)
     share = float(ndtr((estimates - value if above else value - estimates) / width).mean())
     least = 0.5 / estimates.size
     return float(ndtri(share)) if least < share < 1 - least else float(np.copysign(np.inf, share - 0.5))
 
 
 def _share_below(value: float, groups: list[Array]) -> float:
-    """Return the largest share, over the kinds of gap, of estimates below a value."""
-    # An estimate that ties with the value lies below it, whatever rounding says.
-    return max(float(np.mean(group < value + TIED)) for group in groups if group.size >= REACHING)
+    """Return the largest share, over the kinds of shape, of estimates below a value."""
+    # An estimate equal to the value up to rounding counts as below it.
+    return max(float(np.mean(group < value + TOLERANCE)) for group in groups if group.size >= MIN_ATTAINED)
 
 
-def _small(estimates: Array) -> float:
-    """Return what is small but usual among estimates of calibrated data."""
-    return float(np.quantile(estimates, SMALL))
+def _null_floor(estimates: Array) -> float:
+    """Return the estimate of calibrated data that replaces smaller ones for the upper end."""
+    return float(np.quantile(estimates, NULL_FLOOR_QUANTILE))
 
 
-def of_other(
+def interval_of_named(
     estimator: Estimator,
     problems: list[ScoreData],
     posterior: Posterior,
@@ -541,45 +607,64 @@ def of_other(
     keys: Sequence[int],
     spread: float,
 ) -> tuple[tuple[float, float], Array]:
-    """Return the interval of the true error by any estimator, and its values for calibrated data.
+    """Return the interval for the true error by a named estimator, and its estimates from calibrated data.
 
-    The estimator is applied to data simulated along gaps of the same shapes as for the default.
+    The estimator is applied to outcomes simulated along shapes drawn as for the default estimator.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        The named estimator.
+    problems : list of ScoreData
+        Data of each problem, on which outcomes are simulated.
+    posterior : Posterior
+        Posterior of the gaps of these problems.
+    value : float
+        The observed estimate.
+    norm, level, spread
+        As for `interval`.
+    keys : sequence of int
+        Key of the random numbers of each problem.
     """
-    posterior = posterior.coarser(FINEST)
+    posterior = posterior.coarser(MAX_CELLS)
     cells = [SimulationGrid.of(posterior[k : k + 1]) for k in range(len(posterior.z))]
-    shaped = shapes(posterior, streams(keys)[1], CURVES)[1]
-    # Gaps are read at the scores of rows, where rounding must not choose among cells.
-    grids, means = zip(*(one.by_score(gap) for one, gap in zip(cells, shaped, strict=True)), strict=True)
-    gaps = scale_to_unit_error(means, grids, norm)
-    most = max_attainable_error(grids, gaps, norm)
-    evidence = [_simulable(problem) for problem in problems]
+    drawn_gaps = draw_shapes(posterior, streams(keys)[1], N_SHAPES)[1]
+    # Gaps are interpolated at the scores of rows: one point for each score, whatever the rounding.
+    grids, mean_gaps = zip(
+        *(grid.by_score(gap) for grid, gap in zip(cells, drawn_gaps, strict=True)), strict=True
+    )
+    gaps = scale_to_unit_error(mean_gaps, grids, norm)
+    max_error = max_attainable_error(grids, gaps, norm)
+    simulation_data = [_simulation_data(problem) for problem in problems]
     calibrated: list[Array] = []
 
     def simulate(true: float) -> Simulation:
-        possible = scaled_to_error(true, gaps, grids, norm)
+        scaled = scaled_to_error(true, gaps, grids, norm)
         each_rng, estimates = streams(keys)[1], []
-        reached = most >= true
-        curves = np.flatnonzero(reached) if reached.any() else range(CURVES)
-        for problem, sim_grid, gap, rng in zip(evidence, grids, possible, each_rng, strict=True):
+        attained = max_error >= true
+        curves = np.flatnonzero(attained) if attained.any() else range(N_SHAPES)
+        for problem, sim_grid, gap, rng in zip(simulation_data, grids, scaled, each_rng, strict=True):
 
             def probability(score: Array, knots: Array = sim_grid.score, gap: Array = gap) -> Array:
-                along = np.array([np.interp(score, knots, gap[i]) for i in curves])
-                return np.clip(score + along, 0.0, 1.0)
+                gaps_at_score = np.array([np.interp(score, knots, gap[i]) for i in curves])
+                return np.clip(score + gaps_at_score, 0.0, 1.0)
 
-            estimates.append(estimator.fit(problem.simulate_outcomes(probability, rng, ALONG)).error(norm))
+            estimates.append(
+                estimator.fit(problem.simulate_outcomes(probability, rng, SETS_PER_SHAPE)).error(norm)
+            )
         estimate = combined(np.stack(estimates, axis=-1), norm)
         if true == 0:
             calibrated.append(estimate)
-        middle = estimate.mean()
-        estimate = middle + spread * (estimate - middle)
-        return (true, [estimate]) if reached.any() else (float(most.max()), [estimate])
+        centre = estimate.mean()
+        estimate = centre + spread * (estimate - centre)
+        return (true, [estimate]) if attained.any() else (float(max_error.max()), [estimate])
 
     ends = invert(lambda errors: [simulate(true) for true in errors], value, posterior, level)
     return ends, calibrated[0]
 
 
-def _simulable(problem: ScoreData) -> ScoreData:
-    """Return evidence on which outcomes are drawn at a bounded cost, whatever the order of its rows."""
+def _simulation_data(problem: ScoreData) -> ScoreData:
+    """Return score data on which outcomes are simulated at a bounded cost, in sorted order or over cells."""
     if not isinstance(problem, Sample):
         return problem
     return Cells.of(problem) if problem.expanded_size > CELLS_FROM else problem.repeated().sorted()

@@ -1,6 +1,9 @@
-"""Labels of whole rows drawn from their scores: what they say about few classes, and about many.
+"""Labels simulated under H0 from the score vectors of rows, and the cosine coefficients of each class.
 
-Of many classes only the rows that hit one are kept.
+With few classes the sums of all classes are computed together. With many classes only the rows whose label is
+a class are visited for it.
+
+The test is described in docs/methods/calibration-test.md.
 """
 
 from __future__ import annotations
@@ -20,29 +23,30 @@ from calibrant.score_data.draws import random_words
 from calibrant.score_data.residuals import tied_with_last
 from calibrant.score_data.tally import cells_and_sums
 
-# Labels drawn at most, those sorted at once, and scores read at once.
-MOST, SORTED, READ = 12_000_000, 1 << 21, 1 << 21
-# Numbers in the largest table of scores, and sets of labels whose coefficients are held at once.
-TABLE, AT_ONCE = 1 << 22, 1000
-# Sets of labels drawn together, and classes read together.
-TOGETHER, SIDE = 32, 16
+# Many classes: largest number of labels drawn, labels sorted at once, and scores read at once.
+MOST, SORTED_AT_ONCE, SCORES_AT_ONCE = 12_000_000, 1 << 21, 1 << 21
+# Few classes: size of the largest table of scores in bytes, and data sets whose coefficients are held at
+# once.
+TABLE_BYTES, AT_ONCE = 1 << 22, 1000
+# Data sets whose labels are drawn together, and classes whose scores are read together.
+SETS_TOGETHER, CLASSES_TOGETHER = 32, 16
 
 
-class _Sums(NamedTuple):
-    """What the coefficients of a class need: sums of its rows between the edges of cells.
+class _ClassGroups(NamedTuple):
+    """Groups of rows from whose sums the cosine coefficients of a class are computed.
 
     Attributes
     ----------
     cell : array of int (rows,)
-        The fine cell of each row.
+        The fine cell of the score of each row.
     group : array of int (fine cells,)
-        Where the rows of a cell are counted.
+        Group of each fine cell.
     weight : array (rows,)
-        On the scale on which they sum to the effective number of rows.
+        Weights of the rows, scaled to sum to the effective sample size.
     expected : array (groups,)
-        What calibrated rows have.
+        Expected sums under H0.
     edges : Edges
-        Among the groups.
+        Edges of the cells of equal variance among the groups.
     """
 
     cell: Array
@@ -52,22 +56,22 @@ class _Sums(NamedTuple):
     edges: Edges
 
     @classmethod
-    def of(cls, score: Array, weight: Array | None, cells: int) -> _Sums:
-        """Look at the scores of a class."""
+    def of(cls, score: Array, weight: Array | None, cells: int) -> _ClassGroups:
+        """Return the groups of a class from its scores."""
         w = None if weight is None else weight * (weight.sum() / np.square(weight).sum())
         cell, sums = cells_and_sums(score, w, FINE)
-        size, held = sums.shape[-1], np.flatnonzero(sums[0])
-        sums = sums[:, held]
-        fresh = ~tied_with_last(sums[1] / sums[0])
-        sums = np.add.reduceat(sums, np.flatnonzero(fresh), axis=1)
+        size, occupied = sums.shape[-1], np.flatnonzero(sums[0])
+        sums = sums[:, occupied]
+        is_new = ~tied_with_last(sums[1] / sums[0])
+        sums = np.add.reduceat(sums, np.flatnonzero(is_new), axis=1)
         mass, scored, spread = *sums[:2], sums[-1 if w is not None else 0]
         step = Residuals(mass, scored / mass, np.zeros(mass.size), spread, np.zeros(mass.size, dtype=bool))
-        # Only the sums up to the edges matter: the steps between them are counted as one.
-        ends, edges = Edges.of(step, cells).met(mass.size)
+        # Only cumulative sums at the edges matter, so the steps between them are merged to one group.
+        ends, edges = Edges.of(step, cells).merge_steps(mass.size)
         group = np.zeros(size, dtype=np.int64)
-        group[held] = np.searchsorted(ends, np.cumsum(fresh) - 1, side="right") - 1
-        own = np.ones(cell.size) if w is None else w
-        return cls(cell, group, own, np.add.reduceat(scored, ends[:-1]), edges)
+        group[occupied] = np.searchsorted(ends, np.cumsum(is_new) - 1, side="right") - 1
+        row_weight = np.ones(cell.size) if w is None else w
+        return cls(cell, group, row_weight, np.add.reduceat(scored, ends[:-1]), edges)
 
     @property
     def size(self) -> int:
@@ -75,24 +79,24 @@ class _Sums(NamedTuple):
         return self.expected.size
 
     def coefficients(self, count: Array) -> Array:
-        """Return cosine coefficients (sets, cells) of sums (sets, groups)."""
+        """Return cosine coefficients (data sets, cells) from sums (data sets, groups)."""
         return coefficients(count - self.expected, self.edges)
 
 
 def draw_labels(score: Array, weight: Array | None, cells: int, rng: np.random.Generator, size: int) -> Array:
-    """Draw labels for rows of scores (rows, classes), and return the coefficients (sets, classes, cells)."""
+    """Simulate labels from scores (rows, classes); return the coefficients (data sets, classes, cells)."""
     rows, classes = score.shape
-    each = [_Sums.of(np.ascontiguousarray(score[:, k]), weight, cells) for k in range(classes)]
-    first = np.concatenate([[0], np.cumsum([one.size for one in each])])
-    places = [one.group[one.cell] + start for one, start in zip(each, first[:-1], strict=True)]
+    by_class = [_ClassGroups.of(np.ascontiguousarray(score[:, k]), weight, cells) for k in range(classes)]
+    first = np.concatenate([[0], np.cumsum([groups.size for groups in by_class])])
+    places = [groups.group[groups.cell] + start for groups, start in zip(by_class, first[:-1], strict=True)]
     place = np.stack(places, axis=1).astype(np.int32, order="C")
     bounds, z = _bounds(score), np.empty((size, classes, cells))
-    for a in range(0, size, TOGETHER):
-        some = slice(a, min(a + TOGETHER, size))
-        words = random_words(rng, (rows, some.stop - a))
-        count = _counted(words, bounds, place, each[0].weight, int(first[-1]))
-        for k, one in enumerate(each):
-            z[some, k] = one.coefficients(count[:, first[k] : first[k + 1]])
+    for a in range(0, size, SETS_TOGETHER):
+        part = slice(a, min(a + SETS_TOGETHER, size))
+        words = random_words(rng, (rows, part.stop - a))
+        count = _counted(words, bounds, place, by_class[0].weight, int(first[-1]))
+        for k, groups in enumerate(by_class):
+            z[part, k] = groups.coefficients(count[:, first[k] : first[k + 1]])
     return z
 
 
@@ -104,36 +108,42 @@ def label_sets(
     rng: np.random.Generator,
     size: int,
 ) -> Iterator[tuple[int, Callable[[int], Array]]]:
-    """Draw labels for whole rows in parts: yield how many sets there are, and the coefficients by class.
+    """Simulate labels of rows in parts: yield the number of data sets, and the coefficients by class.
 
     Parameters
     ----------
     rows : callable
-        Scores (rows, classes) and weights of the rows asked for by number.
+        Returns scores (rows, classes) and weights of rows with given numbers.
     n_rows : int
-        How many rows there are. Some of them stand for all when they are many: the joint
-        distribution of the standardised coefficients is the same.
+        Number of rows. Above a limit a random sample of rows is used, because the joint distribution of the
+        standardised coefficients is the same.
+    classes, cells : int
+        Number of classes, and of cells of equal variance.
+    rng : Generator
+        Generator of the labels.
+    size : int
+        Number of simulated data sets.
     """
-    few = max(4 * cells, TABLE // (8 * classes))
-    some = np.arange(n_rows) if n_rows <= few else np.sort(rng.choice(n_rows, few, replace=False))
-    score, weight = rows(some)
+    max_rows = max(4 * cells, TABLE_BYTES // (8 * classes))
+    sample = np.arange(n_rows) if n_rows <= max_rows else np.sort(rng.choice(n_rows, max_rows, replace=False))
+    score, weight = rows(sample)
     for first in range(0, size, AT_ONCE):
         z = draw_labels(score, weight, cells, rng, min(AT_ONCE, size - first))
         yield len(z), z.swapaxes(0, 1).__getitem__
 
 
 def _bounds(score: Array) -> Array:
-    """Return the odd words of 32 bits up to which a label is at most 0, 1, ...: (rows, classes - 1)."""
+    """Return bounds (rows, classes - 1) of odd 32-bit words: a word up to bound k has a label up to k."""
     edge = np.cumsum(score, axis=1, dtype=np.float64)
     edge /= edge[:, -1:]
-    # An odd word lies above the bound of 0 and never above the last.
+    # An odd word is above the bound of probability 0, and never above the last bound.
     return np.clip(np.rint(edge[:, :-1] * 2.0**32) - 1, 0, 2**32 - 1).astype(np.uint32, order="C")
 
 
 def _labelled(score: Array, words: Array, columns: Array) -> Array:
-    """Return a label for each row and word, drawn with chances in proportion to the scores.
+    """Return a label for each row and random word, with probabilities proportional to the scores.
 
-    Labels are 0, 1, ... in the order of these columns.
+    Labels are 0, 1, ... in the order of `columns`.
     """
     label = np.empty(words.shape, dtype=np.int32)
     if compiled.loops is not None:
@@ -148,7 +158,7 @@ def _labelled(score: Array, words: Array, columns: Array) -> Array:
 
 
 def _counted(words: Array, bounds: Array, place: Array, weight: Array, groups: int) -> Array:
-    """Return the sums (sets, groups) of the weights of rows, each where its label has its place."""
+    """Return sums (data sets, groups) of row weights, each in the group of its label and score."""
     rows, sets = words.shape
     count = np.zeros((sets, groups))
     if compiled.loops is not None:
@@ -162,7 +172,7 @@ def _counted(words: Array, bounds: Array, place: Array, weight: Array, groups: i
 
 
 def _add_hits(order: Array, cell: Array, group: Array, weight: Array, count: Array) -> None:
-    """Add the weights of rows to sums (sets, groups); `order` has row times number of sets plus set."""
+    """Add row weights to sums (data sets, groups); `order` is row * number of data sets + data set."""
     if compiled.loops is not None:
         compiled.loops.hits(order, cell, group, weight, count)
         return
@@ -173,43 +183,47 @@ def _add_hits(order: Array, cell: Array, group: Array, weight: Array, count: Arr
 
 
 def columns_of(blocks: list[Array], rows: Array) -> Callable[[int], Array]:
-    """Return how to get the scores of a class, by number, in these rows.
+    """Return a function that gives the scores of a class, by number, in these rows.
 
-    Blocks of scores are (classes, all rows). Those of a row lie side by side in memory, so that a few classes
-    are read at once.
+    Blocks of scores are (classes, all rows). The scores of a row are adjacent in memory, so a few classes are
+    read at once.
 
     >>> columns_of([np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([[0.5, 0.6]])], np.array([1, 0]))(2)
     array([0.6, 0.5])
     """
-    place = [(block, k) for block, score in enumerate(blocks) for k in range(len(score))]
-    some = slice(None) if np.array_equal(rows, np.arange(blocks[0].shape[1])) else rows
+    position = [(block, k) for block, score in enumerate(blocks) for k in range(len(score))]
+    selected = slice(None) if np.array_equal(rows, np.arange(blocks[0].shape[1])) else rows
     lock = Lock()
 
     @lru_cache(maxsize=4)
     def read(block: int, first: int) -> Array:
-        return np.ascontiguousarray(blocks[block].T[some, first : first + SIDE].T)
+        return np.ascontiguousarray(blocks[block].T[selected, first : first + CLASSES_TOGETHER].T)
 
     def column(k: int) -> Array:
-        block, own = place[k]
-        with lock:  # so that no two threads read the same
-            return np.asarray(read(block, own // SIDE * SIDE)[own % SIDE])
+        block, k_in_block = position[k]
+        with lock:  # avoids that two threads read the same block
+            return np.asarray(
+                read(block, k_in_block // CLASSES_TOGETHER * CLASSES_TOGETHER)[k_in_block % CLASSES_TOGETHER]
+            )
 
     return column
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels of `sets` calibrated data sets, sorted by class.
+    """Labels of `sets` data sets simulated under H0, sorted by class.
 
     Attributes
     ----------
     rows : array
-        Numbers of the rows that were drawn for, rising; some stand for all where they are many.
+        Numbers of the rows with labels, ascending; a random sample if there are many rows.
     weight : array or None
-        Their weights.
-    parts : list of (first set, number of sets, order, starts)
-        For some of the sets, row times number of sets plus set of every label, class after class, and
-        where each class starts.
+        Weights of these rows.
+    sets : int
+        Number of simulated data sets.
+    parts : list of (first data set, number of data sets, order, starts)
+        For a part of the data sets, row * number of data sets + data set of every label, sorted by class, and
+        the position at which each class starts.
     """
 
     rows: Array
@@ -228,41 +242,51 @@ class Labels:
         number: Callable[[Array], Array] = np.asarray,
         columns: Array | None = None,
     ) -> Labels:
-        """Draw one label for each row and set.
+        """Draw one label for each row and data set.
 
         Parameters
         ----------
         take : callable
-            Scores (rows, classes) and weights of the rows asked for by place.
+            Returns scores (rows, classes) and weights of rows at given positions.
+        n_rows, classes : int
+            Number of rows and of classes.
+        rng : Generator
+            Generator of the labels.
+        sets : int
+            Number of simulated data sets.
         number : callable
-            The numbers of rows asked for by place, if they differ: labels are held in the order of these.
+            Returns the numbers of rows at given positions, if these differ. Labels are sorted by number.
         columns : array of int, optional
-            The column of each class, if they have another order.
+            Column of each class, if the classes are in another order.
         """
         columns = np.arange(classes) if columns is None else columns
-        few = max(1, MOST // sets)
-        some = np.arange(n_rows) if n_rows <= few else np.sort(rng.choice(n_rows, few, replace=False))
-        rows = number(some)
+        max_rows = max(1, MOST // sets)
+        sample = (
+            np.arange(n_rows) if n_rows <= max_rows else np.sort(rng.choice(n_rows, max_rows, replace=False))
+        )
+        rows = number(sample)
         order = np.argsort(rows, kind="stable")
-        to = np.argsort(order)
-        label = np.empty((len(some), sets), dtype=np.min_scalar_type(classes))
-        step, weights = max(1, READ // classes), []
-        for a in range(0, len(some), step):
-            score, weight = take(some[a : a + step])
-            label[to[a : a + step]] = _labelled(score, random_words(rng, (len(score), sets)), columns)
+        rank = np.argsort(order)
+        label = np.empty((len(sample), sets), dtype=np.min_scalar_type(classes))
+        step, weights = max(1, SCORES_AT_ONCE // classes), []
+        for a in range(0, len(sample), step):
+            score, weight = take(sample[a : a + step])
+            label[rank[a : a + step]] = _labelled(score, random_words(rng, (len(score), sets)), columns)
             weights.append(weight)
-        parts, width = [], max(1, SORTED // len(some))
+        parts, width = [], max(1, SORTED_AT_ONCE // len(sample))
         for first in range(0, sets, width):
             flat = label[:, first : first + width].ravel()
             by_class = np.argsort(flat, kind="stable").astype(np.uint32, order="C")
             start = np.concatenate([[0], np.cumsum(np.bincount(flat, minlength=classes))])
-            parts.append((first, len(flat) // len(some), by_class, start))
-        whole = None if weights[0] is None else np.concatenate([w for w in weights if w is not None])[order]
-        return cls(rows[order], whole, sets, parts)
+            parts.append((first, len(flat) // len(sample), by_class, start))
+        all_weights = (
+            None if weights[0] is None else np.concatenate([w for w in weights if w is not None])[order]
+        )
+        return cls(rows[order], all_weights, sets, parts)
 
     def coefficients(self, score: Array, k: int, cells: int) -> Array:
-        """Return cosine coefficients of class k in every set, (sets, cells), from its scores in the rows."""
-        sums = _Sums.of(score, self.weight, cells)
+        """Return cosine coefficients (data sets, cells) of class k, from its scores in the rows."""
+        sums = _ClassGroups.of(score, self.weight, cells)
         count = np.zeros((self.sets, sums.size))
         for first, width, order, start in self.parts:
             hits = order[start[k] : start[k + 1]]

@@ -1,4 +1,4 @@
-"""Calibration maps held against leaving the scores alone, on rows that they have not learned from."""
+"""Cross-validated comparison of calibration maps with the identity."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from calibrant.maps.methods import canonical_name
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask, Notion, named
 
-# What all maps are held against.
-ALONE = "identity"
+# Name of the map that leaves the scores unchanged, the baseline of all comparisons.
+IDENTITY = "identity"
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Figure(Measured):
     ----------
     value, low, high : float
     difference : Measured or None
-        From leaving the scores alone, paired by row; negative where the map is better. None where one of
-        the two is infinite. The intervals of the log loss hold together for all methods (Bonferroni).
+        Difference from the identity, paired by row; negative if the map is better. None if one of the two is
+        infinite. The intervals of the log loss are simultaneous for all methods (Bonferroni).
     """
 
     difference: Measured | None
@@ -46,17 +46,17 @@ class Figure(Measured):
 
 @dataclass(frozen=True)
 class MapFigures(Serializable):
-    """What a map achieves on rows that it has not seen.
+    """Losses of a map on held-out rows.
 
     Attributes
     ----------
     method : str
     log_loss, brier, ece : Figure
     infinite_rows : int
-        Rows whose log loss is infinite: the map gave probability 0 to the class that occurred.
+        Rows with infinite log loss: the map gave probability 0 to the observed class.
     from_best : Measured or None
-        Log loss minus that of the method with the lowest one, paired by row; None where it is infinite.
-        The intervals of all methods hold together (Bonferroni).
+        Log loss minus the lowest log loss of all methods, paired by row; None if it is infinite. The
+        intervals are simultaneous for all methods (Bonferroni).
     """
 
     method: str
@@ -69,14 +69,14 @@ class MapFigures(Serializable):
 
 @dataclass(frozen=True)
 class MapComparison(Serializable):
-    """Calibration maps, cross-validated; see `calibrant.compare_calibrators`.
+    """Cross-validated comparison of calibration maps; see `calibrant.compare_calibrators`.
 
     Attributes
     ----------
     table : tuple of MapFigures
-        The lowest log loss first, infinite ones last.
+        One entry for each method, sorted by log loss.
     notion : str
-        What the calibration error is about.
+        Notion of the calibration error.
     rows, folds : int
     level : float
         Level of all intervals.
@@ -101,17 +101,17 @@ class MapComparison(Serializable):
     def best_group(self) -> tuple[str, ...]:
         """The method of the lowest log loss, and those whose log loss is not significantly higher.
 
-        Leaving the scores alone is not among them where any method is significantly better. It is empty where
-        the log loss of every method is infinite.
+        The identity is left out if any method is significantly better. The group is empty if the log loss of
+        every method is infinite.
         """
         near = [row for row in self.table if row.from_best is not None and row.from_best.low <= ROUNDING]
-        return tuple(row.method for row in near if row.method != ALONE or not self.better)
+        return tuple(row.method for row in near if row.method != IDENTITY or not self.better)
 
     @property
     def better(self) -> tuple[str, ...]:
-        """The methods whose log loss is significantly lower than that of leaving the scores alone."""
-        apart = {row.method: row.log_loss.difference for row in self.table if row.method != ALONE}
-        return tuple(name for name, each in apart.items() if each is not None and each.high < 0)
+        """The methods whose log loss is significantly lower than that of the identity."""
+        differences = {row.method: row.log_loss.difference for row in self.table if row.method != IDENTITY}
+        return tuple(name for name, each in differences.items() if each is not None and each.high < 0)
 
     def __getitem__(self, method: str) -> MapFigures:
         method = canonical_name(method)
@@ -124,13 +124,13 @@ class MapComparison(Serializable):
     def __str__(self) -> str:
         lines = _conclusion(self)
         for title, name in (("log loss", "log_loss"), ("Brier score", "brier"), ("ECE", "ece")):
-            change, apart = "difference from the scores as they are", self._differences(name)
-            if name == "log_loss" and self.best_group and self[ALONE].infinite_rows:
+            change, differences = "difference from the scores as they are", self._differences(name)
+            if name == "log_loss" and self.best_group and self[IDENTITY].infinite_rows:
                 change = f"minus {self.best_group[0]} (simultaneous)"
-                apart = [row.from_best for row in self.table]
-                apart[0] = None
+                differences = [row.from_best for row in self.table]
+                differences[0] = None
             cells = [("method", title, change)]
-            for row, difference in zip(self.table, apart, strict=True):
+            for row, difference in zip(self.table, differences, strict=True):
                 figure: Figure = getattr(row, name)
                 finite = np.isfinite(figure.value)
                 value = _span(figure) if finite else f"infinite ({_rows(row.infinite_rows)})"
@@ -151,14 +151,14 @@ class MapComparison(Serializable):
         )
 
     def _differences(self, name: str) -> list[Measured | None]:
-        """Return the differences of a figure from the scores as they are; None for these themselves."""
-        return [None if row.method == ALONE else getattr(row, name).difference for row in self.table]
+        """Return the differences of a loss from the identity; None for the identity itself."""
+        return [None if row.method == IDENTITY else getattr(row, name).difference for row in self.table]
 
     def __repr__(self) -> str:
         return f"MapComparison(best {' or '.join(self.best_group)} of {len(self.table)}, {self.rows} rows)"
 
     def check_fields(self) -> None:
-        """Refuse a comparison of nothing, and a notion that there is not."""
+        """Raise an error for an empty table or an unknown notion."""
         named(self.notion)
         if not self.table:
             raise InputError("table", "not be empty")
@@ -189,56 +189,62 @@ def compare_maps(
 
     mapped = {}
     for name in names:
-        mapped[name] = data if name == ALONE else cross_fitted(data, name, fold)
+        mapped[name] = data if name == IDENTITY else cross_fitted(data, name, fold)
         step()
-    tasks = {name: CalibrationTask.of(own, notion) for name, own in mapped.items()}
-    errors = compare_questions(tasks, ALONE, level=level, rng=seed, step=step)
-    losses = {name: log_loss_of_rows(own) for name, own in mapped.items()}
+    tasks = {name: CalibrationTask.of(mapped_data, notion) for name, mapped_data in mapped.items()}
+    errors = compare_questions(tasks, IDENTITY, level=level, rng=seed, step=step)
+    losses = {name: log_loss_of_rows(mapped_data) for name, mapped_data in mapped.items()}
     means = {name: mean_of_rows(data, loss, level) for name, loss in losses.items()}
     lowest = min(means, key=lambda name: means[name].value)
-    together = each_level(level, len(names) - 1)
+    simultaneous_level = each_level(level, len(names) - 1)
     table = []
-    for name, own in mapped.items():
-        log_loss = _figure(means[name], _paired(data, losses[name], losses[ALONE], together))
-        score, alone = brier_score_of_rows(own), brier_score_of_rows(data)
-        brier = _figure(mean_of_rows(data, score, level), _paired(data, score, alone, level))
-        estimate, apart = errors.estimates[name], errors.differences.get(name)
-        change = Measured(0.0, 0.0, 0.0) if apart is None else Measured(apart.value, apart.low, apart.high)
+    for name, mapped_data in mapped.items():
+        log_loss = _figure(means[name], _paired(data, losses[name], losses[IDENTITY], simultaneous_level))
+        score, identity_score = brier_score_of_rows(mapped_data), brier_score_of_rows(data)
+        brier = _figure(mean_of_rows(data, score, level), _paired(data, score, identity_score, level))
+        estimate, ece_difference = errors.estimates[name], errors.differences.get(name)
+        change = (
+            Measured(0.0, 0.0, 0.0)
+            if ece_difference is None
+            else Measured(ece_difference.value, ece_difference.low, ece_difference.high)
+        )
         error = Figure(estimate.value, estimate.low, estimate.high, change)
-        infinite = _number_of(data, np.isinf(losses[name]))
-        from_best = _paired(data, losses[name], losses[lowest], together)
+        infinite = _count_rows(data, np.isinf(losses[name]))
+        from_best = _paired(data, losses[name], losses[lowest], simultaneous_level)
         table.append(MapFigures(name, log_loss, brier, error, infinite, from_best))
     table.sort(key=lambda row: (row.log_loss.value, row.infinite_rows))
     return MapComparison(tuple(table), notion.name, data.n_rows, int(fold.max()) + 1, level, seed)
 
 
-def _number_of(data: Predictions, which: Array) -> int:
-    """Return the number of these rows, counted ones as often as they count."""
+def _count_rows(data: Predictions, which: Array) -> int:
+    """Return the number of these rows, with counts."""
     counted = data.weight is not None and data.counts
     return int(data.weight[which].sum()) if counted else int(np.count_nonzero(which))  # type: ignore[index]
 
 
 def log_loss_of_rows(data: Predictions) -> Array:
     """Return the log loss of each row."""
-    own = data.code.astype(np.intp)
+    label = data.code.astype(np.intp)
     score = data.score.astype(np.float64, copy=False)
-    chance = np.where(own, score, 1 - score) if score.ndim == 1 else score[np.arange(len(own)), own]
+    probability = (
+        np.where(label, score, 1 - score) if score.ndim == 1 else score[np.arange(len(label)), label]
+    )
     with np.errstate(divide="ignore"):
-        return np.asarray(-np.log(chance))
+        return np.asarray(-np.log(probability))
 
 
 def brier_score_of_rows(data: Predictions) -> Array:
-    """Return the Brier score of each row: of the positive class, and of more than two summed over all."""
-    own = data.code.astype(np.intp)
+    """Return the Brier score of each row: of the positive class, or summed over more than two classes."""
+    label = data.code.astype(np.intp)
     score = data.score.astype(np.float64, copy=False)
     if score.ndim == 1:
-        return np.asarray((score - own) ** 2)
-    square = (score**2).sum(axis=1) - 2 * score[np.arange(len(own)), own] + 1
+        return np.asarray((score - label) ** 2)
+    square = (score**2).sum(axis=1) - 2 * score[np.arange(len(label)), label] + 1
     return np.asarray(square / 2 if score.shape[1] == 2 else square)
 
 
 def mean_of_rows(data: Predictions, values: Array, level: float) -> Measured:
-    """Return the mean over rows, or clusters of them, with its interval.
+    """Return the mean over rows with its t interval; residuals are summed by cluster if there are any.
 
     >>> data = inputs.predictions([0, 1, 1, 0], [0.2, 0.7, 0.8, 0.1])
     >>> mean_of_rows(data, np.array([1.0, 2.0, 3.0, 2.0]), 0.95)
@@ -252,37 +258,37 @@ def mean_of_rows(data: Predictions, values: Array, level: float) -> Measured:
     mean = float(weight @ values / total)
     if not np.isfinite(mean):
         return Measured(mean, mean, mean)
-    off = weight * (values - mean)
+    deviation = weight * (values - mean)
     if data.cluster is not None:
-        off = np.bincount(data.cluster, off)
-        units: float = off.size
-        square = off @ off
+        deviation = np.bincount(data.cluster, deviation)
+        n_units: float = deviation.size
+        square = deviation @ deviation
     elif counts:
         assert data.weight is not None
-        units = float(data.weight.sum())
-        square = off @ (values - mean) / data.weight.max()
+        n_units = float(data.weight.sum())
+        square = deviation @ (values - mean) / data.weight.max()
     else:
-        units = float(total**2 / (weight @ weight))
-        square = off @ off
-    if units < 2:
+        n_units = float(total**2 / (weight @ weight))
+        square = deviation @ deviation
+    if n_units < 2:
         return Measured(mean, -inf, inf)
-    reach = float(stdtrit(units - 1, (1 + level) / 2) * np.sqrt(square * units / (units - 1)) / total)
-    return Measured(mean, mean - reach, mean + reach)
+    margin = float(stdtrit(n_units - 1, (1 + level) / 2) * np.sqrt(square * n_units / (n_units - 1)) / total)
+    return Measured(mean, mean - margin, mean + margin)
 
 
 def _figure(value: Measured, difference: Measured | None) -> Figure:
     return Figure(value.value, value.low, value.high, difference)
 
 
-def _paired(data: Predictions, own: Array, other: Array, level: float) -> Measured | None:
-    """Return the mean difference of two losses, paired by row; None where one of them is infinite."""
-    if not (np.isfinite(own).all() and np.isfinite(other).all()):
+def _paired(data: Predictions, loss: Array, reference: Array, level: float) -> Measured | None:
+    """Return the mean difference of two losses, paired by row; None if one of them is infinite."""
+    if not (np.isfinite(loss).all() and np.isfinite(reference).all()):
         return None
-    return mean_of_rows(data, own - other, level)
+    return mean_of_rows(data, loss - reference, level)
 
 
 def _names(data: Predictions, methods: Sequence[str] | None) -> list[str]:
-    """Return the maps asked for, and the scores as they are."""
+    """Return the methods, with the identity first."""
     known = methods_for(data)
     if methods is None:
         return known
@@ -291,15 +297,15 @@ def _names(data: Predictions, methods: Sequence[str] | None) -> list[str]:
     methods = [canonical_name(name) for name in methods]
     for name in methods:
         inputs.check_choice("methods", name, known)
-    return list(dict.fromkeys([ALONE, *methods]))
+    return list(dict.fromkeys([IDENTITY, *methods]))
 
 
 def _conclusion(comparison: MapComparison) -> list[str]:
-    """Return lines on which methods are best, and on those whose log loss is infinite."""
+    """Return lines about the best methods, and about those with infinite log loss."""
     group, rows = comparison.best_group, comparison.table
     if not group:
         lines = ["no best method: the log loss of every method is infinite"]
-    elif ALONE in group:
+    elif IDENTITY in group:
         lines = ["no method is significantly better than leaving the scores as they are"]
         if len(group) == 1 < len(rows):
             lines = ["best: identity, the scores as they are; every method is significantly worse"]

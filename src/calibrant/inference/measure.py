@@ -1,4 +1,4 @@
-"""From a question to the error that an estimator reads."""
+"""Point estimates: the calibration error of a calibration task by any estimator."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, Sample, ScoreData
 from calibrant.tasks import CalibrationTask, Notion
 
-# Problems that a posterior is made of at a time where each has at least so many rows.
+# Problems per piece, for blocks of problems with at least `LONG` rows each.
 TOGETHER, LONG = 16, 1 << 13
 
 
 def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator:
-    """Return the estimator that is meant where a notion is asked; refuse a norm that it does not define."""
+    """Return the estimator for a notion; raise an error if it does not define the norm."""
     chosen = resolve(estimator, shared=notion.classwise, vectors=notion.canonical)
     check_norm(norm, chosen)
     return chosen
 
 
 def measure(task: CalibrationTask, estimator: EstimatorLike, norm: Norm) -> float:
-    """Return the calibration error that a question asks for."""
+    """Return the calibration error of a calibration task."""
     chosen = chosen_for(task.notion, estimator, norm)
     if chosen.vectors:
         from calibrant.compiled.blas import one_blas_thread
@@ -49,7 +49,7 @@ def errors_of(task: CalibrationTask, estimator: Estimator, norm: Norm) -> Array:
 
 
 def _fits(task: CalibrationTask, estimator: Estimator) -> list[Fit]:
-    """Fit each block of problems; return one fit for all where classes are judged together."""
+    """Fit each block of problems; return one joint fit if classes are pooled."""
     fits: list[Fit] = []
     fit: Any = estimator.fit
     if estimator.from_posterior:
@@ -60,7 +60,7 @@ def _fits(task: CalibrationTask, estimator: Estimator) -> list[Fit]:
 
 
 def pieces(block: ScoreData) -> list[ScoreData]:
-    """Return a block of many long problems in pieces: what a posterior sums of each stays in the cache."""
+    """Split a block of long problems, so that the sums of a piece stay in the processor's cache."""
     if not isinstance(block, Sample) or len(block.batch) != 1 or block.shape[-1] < LONG:
         return [block]
     return [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]

@@ -1,4 +1,4 @@
-"""A number with its interval."""
+"""A number with its confidence interval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Extended: TypeAlias = Annotated[float, Allow.INFINITY]
 
 
 def interval_deviate(level: float, clusters: float = inf) -> float:
-    """Return how many standard errors an interval extends to either side; of few clusters by Student's t.
+    """Return the two-sided normal quantile, or Student's with `clusters` - 1 degrees of freedom.
 
     >>> round(interval_deviate(0.95), 2), round(interval_deviate(0.95, clusters=5), 2)
     (1.96, 2.78)
@@ -27,12 +27,12 @@ def interval_deviate(level: float, clusters: float = inf) -> float:
 
 @dataclass(frozen=True)
 class Measured(Serializable):
-    """A number with its interval.
+    """A number with its confidence interval.
 
     Attributes
     ----------
     value, low, high : float
-        A log loss may be infinite, and has no interval then.
+        An infinite log loss has no interval: all three are infinite.
 
     Examples
     --------
@@ -48,18 +48,18 @@ class Measured(Serializable):
         return f"{self.value:z{digits}} [{self.low:z{digits}}, {self.high:z{digits}}]"
 
     def check_fields(self) -> None:
-        """Refuse an interval that does not hold the value."""
+        """Raise an error for an interval that does not contain the value."""
         check_order(self, "low", "value", "high")
 
 
 @dataclass(frozen=True)
 class Within(Bounds):
-    """The range of a measured number and of both ends of its interval, which are finite."""
+    """Range of a number and of both ends of its interval, which must be finite."""
 
     slack: float = ROUNDING
 
     def check(self, path: str, value: Any) -> None:
-        """Refuse a number outside of the range."""
+        """Raise an error for a number outside of the range."""
         for name in ("value", "low", "high"):
             if not isfinite(number := getattr(value, name)):
                 raise InputError(f"{path}.{name}", "be finite", number)

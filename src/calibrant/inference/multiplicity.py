@@ -1,4 +1,4 @@
-"""Looking at many classes or groups at once without being fooled by the unluckiest."""
+"""Adjustments for multiple classes or groups: Bonferroni, false discovery rate, and adaptive simulation."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import TypeVar
 
-# A p-value up to which a test is simulated again with more data sets, and how many these are at most.
+# Largest p-value at which a test is repeated with more data sets, and the largest number of data sets.
 SUSPECT, MOST_RESAMPLES = 0.02, 199_999
-# The tests join several statistics, each of which has at least this share of the level.
+# Share of the level of the statistics of the test that `resamples_for` assumes.
 LEAST_SHARE = 0.1
 
 Key = TypeVar("Key")
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def each_level(level: float, count: int) -> float:
-    """Return the level at which each of several intervals must hold for all to hold at `level` (Bonferroni).
+    """Return the level of each interval at which `count` intervals have joint level `level` (Bonferroni).
 
     >>> round(each_level(0.95, 10), 6)
     0.995
@@ -25,7 +25,7 @@ def each_level(level: float, count: int) -> float:
 
 
 def false_discovery(p_values: Sequence[float]) -> list[float]:
-    """Return p-values that hold the share of false alarms among all alarms (Benjamini and Hochberg).
+    """Return p-values adjusted for the false discovery rate (Benjamini and Hochberg).
 
     >>> false_discovery([0.01, 0.04, 0.9])
     [0.03, 0.06, 0.9]
@@ -36,10 +36,10 @@ def false_discovery(p_values: Sequence[float]) -> list[float]:
 
 
 def resamples_for(tests: int, suspects: int, alpha: float) -> int:
-    """Return how many data sets to simulate for each suspect so that all of them can be rejected together.
+    """Return the number of simulated data sets with which all suspects can be rejected together.
 
-    With M data sets a gap that one statistic alone sees has a p-value of about 1 / (share M). The adjusted
-    one is tests / suspects times as large, and should be alpha / 2.
+    With M data sets, a gap that only one statistic detects has a p-value of about 1 / (share M). The adjusted
+    p-value is tests / suspects times as large, and should be alpha / 2.
 
     >>> resamples_for(90, 1, 0.05), resamples_for(90, 30, 0.05)
     (35999, 1199)
@@ -58,35 +58,34 @@ def refined(
     size: int,
     least: int = 0,
 ) -> dict[Key, Result]:
-    """Return results of tests, simulated again with more data sets where these can still decide.
+    """Repeat tests with more simulated data sets while their p-values are near the smallest possible.
 
-    A test goes on while its p-value is near the smallest that its number of data sets can show. The limit is
-    fixed for each number and falls from one to the next, which keeps every p-value valid: to be small in the
-    end it must have been small at each number before.
+    The limit for repeating is fixed for each number of data sets and falls from one number to the next. This
+    keeps every p-value valid: a small final p-value must have been small at each number before.
 
     Parameters
     ----------
     results : mapping
-        Of the tests with their first number of data sets.
+        Results of the tests with the first number of data sets.
     p_value : callable
-        The p-value of a result.
+        Returns the p-value of a result.
     simulate : callable
         Repeats a test with a number of data sets.
     tests : int
-        How many tests there are in all.
+        Total number of tests.
     alpha : float
-        The level that adjusted p-values are held against.
+        Level of the test with adjusted p-values.
     size, least : int
-        The first number of data sets, and the smallest one to repeat a test with.
+        First number of data sets, and the smallest number for a repeated test.
     """
-    found, suspects = dict(results), list(results)
+    refined_results, suspects = dict(results), list(results)
     while True:
         limit = min(SUSPECT, 2 / (LEAST_SHARE * (1 + size)))
-        suspects = [key for key in suspects if p_value(found[key]) <= limit]
+        suspects = [key for key in suspects if p_value(refined_results[key]) <= limit]
         needed = max(least, resamples_for(tests, len(suspects), alpha))
-        # What is needed leaves a margin of two.
+        # `resamples_for` contains a margin of two, so a smaller increase is not worth a repetition.
         if not suspects or needed < 2 * size:
-            return found
+            return refined_results
         size = needed
         for key in suspects:
-            found[key] = simulate(key, size)
+            refined_results[key] = simulate(key, size)

@@ -1,7 +1,15 @@
-"""What a calibrated model would show: the evidence and the error of data simulated from the scores.
+"""The calibration test of one problem, and the null distribution of its estimate, by simulation.
 
-Under the hypothesis the variance of every outcome is known, so the clock is fixed, the coefficients
-are linear in the outcomes, and a thousand simulated data sets cost one matrix product.
+H0: the model is calibrated. Outcomes are simulated from the scores. Six statistics are computed from the
+observed residuals and from those of each simulated data set. Each statistic is replaced by its rank among all
+data sets, divided by its share of the level; the minimum over the statistics is the combined statistic. The
+p-value is (1 + number of simulated data sets with at least the observed statistic) / (1 + number of simulated
+data sets).
+
+Under H0 the variance of every outcome is known. The variance time is therefore the same for all data sets,
+and their cosine coefficients are linear in the outcomes.
+
+The test is described in docs/methods/calibration-test.md.
 """
 
 from __future__ import annotations
@@ -21,16 +29,18 @@ from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Array, Residuals
 from calibrant.score_data.draws import Outcomes
 
-# Steps that outcomes are drawn for; more are joined, which changes nothing one could see.
+# Largest number of steps (distinct scores) that outcomes are drawn for; neighbouring scores are merged.
 STEPS = 2048
-# Cells along the score in the test for rough gaps, at most.
+# Largest number of cells of equal width of the periodogram statistic.
 FINEST = 1024
-# Shares of the level that the Bayes factors of smooth and of other gaps, the range, a shift and a slope of
-# the log odds, and the test for rough gaps have. Scores that rows share are likely to have gaps of their own.
-SHARES, SHARED_SCORES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1), (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
-# Simulated sets whose error is read.
-READ = 300
-# Simulated sets that are held at once.
+# Shares of the level of the statistics: Bayes factor of smooth gaps, Bayes factor of local gaps and score
+# effects, range of the cumulative residuals, shift and slope in the log-odds, and periodogram. The second row
+# applies where scores repeat, because repeated scores are likely to have score effects.
+LEVEL_SHARES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1)
+LEVEL_SHARES_REPEATED = (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
+# Number of simulated data sets that the null distribution of the estimate is computed from.
+N_ERRORS = 300
+# Number of simulated data sets held in memory at once.
 AT_ONCE = 1000
 
 
@@ -41,58 +51,71 @@ def error(terms: Terms, norm: Norm) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedNull:
-    """Evidence against calibration, and error, of simulated calibrated data; and the observed evidence.
+    """Test statistics and estimates of data sets simulated under H0, and the observed test statistic.
 
-    `exhaustive` says that the simulated data are all that there can be, and not a sample of them.
+    Attributes
+    ----------
+    test_statistic : array (data sets,)
+        Combined statistic of each simulated data set; large values are evidence against calibration.
+    error : array
+        Estimates of the calibration error from simulated data sets: their null distribution.
+    observed : float
+        Combined statistic of the data.
+    exhaustive : bool
+        Whether all possible data sets are enumerated, as with the sign flips of few clusters.
     """
 
-    evidence: Array
+    test_statistic: Array
     error: Array
     observed: float
     exhaustive: bool = False
 
     @property
     def p_value(self) -> float:
-        """Share of simulated data with at least the observed evidence, the data themselves included."""
-        more = np.count_nonzero(self.evidence >= self.observed - 1e-12 * abs(self.observed))
-        return (1 + int(more)) / (1 + self.evidence.size)
+        """Share of the data sets, the observed one included, with at least the observed statistic."""
+        exceeding = np.count_nonzero(self.test_statistic >= self.observed - 1e-12 * abs(self.observed))
+        return (1 + int(exceeding)) / (1 + self.test_statistic.size)
 
     @property
     def p_floor(self) -> float:
-        """Smallest p-value that can be found."""
-        # Where all signs are turned the data are as they were.
-        return (1 + self.exhaustive) / (1 + self.evidence.size)
+        """Smallest possible p-value."""
+        # Flipping the signs of all clusters gives the observed statistic once more.
+        return (1 + self.exhaustive) / (1 + self.test_statistic.size)
 
 
 class Ranked(NamedTuple):
-    """Simulated data of a problem, the posterior that they are held against, and what they say.
+    """The test of one problem, and the posteriors that it was computed from.
 
     Attributes
     ----------
-    simulated : Simulated
+    simulated : SimulatedNull
+        The test.
     observed : Posterior
-    read : Posterior
-        Of the first `READ` sets.
-    z : list of arrays (sets, cells)
-        Coefficients of all sets, where they are asked for.
+        Posterior of the observed residuals, with the variance under H0.
+    first : Posterior
+        Posteriors of the first `N_ERRORS` simulated data sets.
+    z : list of arrays (data sets, cells)
+        Cosine coefficients of all simulated data sets, if they were asked for.
     """
 
     simulated: SimulatedNull
     observed: Posterior
-    read: Posterior
+    first: Posterior
     z: list[Array]
 
 
 def later(
     residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int
 ) -> Callable[[], SimulatedNull]:
-    """Return what simulates one problem when it is first called; it holds no more than some steps.
+    """Return a function that tests one problem when it is first called; only merged residuals are held.
 
-    The evidence joins statistics by the least of their ranks: the Bayes factor of smooth gaps, and that of
-    gaps that live in one place or at few scores; the range of the cumulated residuals (ECCE-R), which is
-    best at gaps of one sign; those of a shift and of a slope in the log odds, which are best at rare
-    outcomes; and the largest part of the variance in any stretch of frequencies along the score, which
-    finds gaps too rough for all.
+    The statistics are
+
+    - the Bayes factor of smooth gaps; - the Bayes factor of local gaps and of score effects; - the range of
+    the cumulative residuals (Kuiper, ECCE-R), most powerful against gaps of one sign; - the score statistics
+    of a shift and of a slope in the log-odds, most powerful for rare outcomes; - the largest normalised band
+    of the periodogram along the score, for gaps that oscillate too rapidly for the
+      others.
     """
     steps = residuals.coarser(STEPS)
     cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)
@@ -108,53 +131,72 @@ def ranked(
     *,
     keep: bool = False,
 ) -> Ranked:
-    """Rank the evidence of a problem among that of simulated residuals.
+    """Test one problem against simulated residuals.
 
     Parameters
     ----------
-    blocks : iterable of arrays (sets, steps)
-        Simulated residuals at each step of the problem.
+    steps : Residuals
+        The observed residuals of the problem at its distinct scores.
+    blocks : iterable of arrays (data sets, steps)
+        Residuals simulated under H0.
+    norm : str
+        Norm of the estimates under H0.
     cells, finest : int
-        Cells of equal variance, and cells along the score for rough gaps at most.
+        Number of cells of equal variance, and largest number of cells of equal width for the periodogram.
     keep : bool
-        Whether the coefficients of all sets are wanted.
+        Whether to return the cosine coefficients of all data sets.
     """
     observed = Posterior.of_residuals(steps.flat, cells, plain=True)
-    read, shown, z = None, [], []
+    first_sets, statistics, z = None, [], []
     smooth, local = [], []
     for chunk in _chunks(blocks):
-        seen = cumulative_statistics(steps, chunk, cells, finest)
-        residual = _at_shared_scores(observed, chunk)
-        # The error is read of the first sets alone.
-        ends = (0, len(seen.z)) if read is not None else (0, min(READ, len(seen.z)), len(seen.z))
-        for first, last in pairwise(ends):
-            if first == last:
+        chunk_statistics = cumulative_statistics(steps, chunk, cells, finest)
+        residual = _at_repeated_scores(observed, chunk)
+        # Estimates are computed from the first data sets only.
+        ends = (
+            (0, len(chunk_statistics.z))
+            if first_sets is not None
+            else (0, min(N_ERRORS, len(chunk_statistics.z)), len(chunk_statistics.z))
+        )
+        for start, stop in pairwise(ends):
+            if start == stop:
                 continue
-            part = observed.again(seen.z[first:last], tuple(each[first:last] for each in residual))
-            read = part if read is None else read
-            smooth.append(part.evidence_of_process)
-            local.append(part.local)
-        shown.append(seen)
-        z += [seen.z] if keep else []
-    assert read is not None
-    shown.append(cumulative_statistics(steps, [steps.residual[None]], cells, finest))
+            posterior = observed.again(
+                chunk_statistics.z[start:stop], tuple(each[start:stop] for each in residual)
+            )
+            first_sets = posterior if first_sets is None else first_sets
+            smooth.append(posterior.evidence_of_process)
+            local.append(posterior.local)
+        statistics.append(chunk_statistics)
+        z += [chunk_statistics.z] if keep else []
+    assert first_sets is not None
+    statistics.append(cumulative_statistics(steps, [steps.residual[None]], cells, finest))
     smooth.append(observed.evidence_of_process)
     local.append(observed.local)
-    ranks = [rank(np.concatenate(each)) for each in (smooth, local, [seen.reach for seen in shown])]
-    for way in np.concatenate([seen.score_directions for seen in shown], axis=1):
-        ranks.append(np.minimum(1.0, 2 * np.minimum(rank(way), rank(-way))))
-    rough = [seen.rough for seen in shown if seen.rough is not None]
-    if rough:
-        ranks.append(rank(np.concatenate(rough)))
+    ranks = [
+        rank(np.concatenate(each))
+        for each in (smooth, local, [chunk_statistics.kuiper_range for chunk_statistics in statistics])
+    ]
+    for direction in np.concatenate(
+        [chunk_statistics.score_directions for chunk_statistics in statistics], axis=1
+    ):
+        ranks.append(np.minimum(1.0, 2 * np.minimum(rank(direction), rank(-direction))))
+    periodogram = [
+        chunk_statistics.periodogram
+        for chunk_statistics in statistics
+        if chunk_statistics.periodogram is not None
+    ]
+    if periodogram:
+        ranks.append(rank(np.concatenate(periodogram)))
     effects = observed.effects[0] if observed.effects else None
-    shares = SHARED_SCORES if effects is not None and effects.ties.dense else SHARES
-    joined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
-    errors = error(read.terms(norm), norm)
-    return Ranked(SimulatedNull(joined[:-1], errors, float(joined[-1])), observed, read, z)
+    shares = LEVEL_SHARES_REPEATED if effects is not None and effects.ties.dense else LEVEL_SHARES
+    combined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
+    errors = error(first_sets.terms(norm), norm)
+    return Ranked(SimulatedNull(combined[:-1], errors, float(combined[-1])), observed, first_sets, z)
 
 
 def _chunks(blocks: Iterable[Array]) -> Iterator[list[Array]]:
-    """Gather blocks of sets, so that enough of them are looked at together and not too many are held."""
+    """Join blocks of data sets until `AT_ONCE` are held."""
     held: list[Array] = []
     for block in blocks:
         held.append(block)
@@ -165,30 +207,30 @@ def _chunks(blocks: Iterable[Array]) -> Iterator[list[Array]]:
         yield held
 
 
-def _at_shared_scores(observed: Posterior, residuals: list[Array]) -> tuple[Array, ...]:
-    """Return the residuals of simulated sets at scores that rows share, as shares of all rows."""
+def _at_repeated_scores(observed: Posterior, residuals: list[Array]) -> tuple[Array, ...]:
+    """Return the residuals of simulated data sets at repeated scores, as shares of all rows."""
     if not observed.effects or (effects := observed.effects[0]) is None:
         return ()
     return (effects.ties.residual_of(np.concatenate(residuals)) / effects.ties.n,)
 
 
 def drawn(steps: Residuals, rng: np.random.Generator, size: int) -> Array:
-    """Draw `size` sets of outcomes from the scores, and return their residuals at each step."""
+    """Simulate `size` data sets from the scores, and return their residuals (data sets, steps)."""
     return np.concatenate(list(Outcomes.of(steps).blocks(rng, size)))
 
 
 def rank(statistic: Array) -> Array:
-    """Return the share of all values that are at least as large as each; ties share the larger rank.
+    """Return the share of the values that are at least as large as each value; ties share the larger rank.
 
-    Values that differ by rounding alone, in single precision, are tied: sets with the same outcomes have the
-    same statistic.
+    Values that differ by rounding in single precision are tied, because data sets with the same outcomes have
+    the same statistic.
     """
     step = 1e-5 * max(1.0, float(np.median(np.abs(statistic))))
     statistic = np.round(statistic / step)
-    order = np.sort(statistic)
-    return (statistic.size - np.searchsorted(order, statistic, side="left")) / statistic.size
+    ordered = np.sort(statistic)
+    return (statistic.size - np.searchsorted(ordered, statistic, side="left")) / statistic.size
 
 
-def any_of(chances: list[float]) -> float:
-    """Return a p-value for several hypotheses at once that holds however they depend on each other."""
-    return min(1.0, len(chances) * min(chances))
+def bonferroni(p_values: list[float]) -> float:
+    """Return the p-value of the intersection of hypotheses under any dependence (Bonferroni)."""
+    return min(1.0, len(p_values) * min(p_values))

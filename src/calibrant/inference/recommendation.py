@@ -1,4 +1,4 @@
-"""Which estimator to trust on the scores of a model: each is measured where the true error is known."""
+"""Rank estimators on the scores of a model, by data sets simulated with a known true error."""
 
 from __future__ import annotations
 
@@ -18,32 +18,35 @@ from calibrant.inputs.codec import Amount, Bounds, Count, Number, Probability
 from calibrant.score_data import Array, Sample
 from calibrant.tasks import Notion, named
 
-#: What is compared unless the caller says otherwise.
+#: Estimators compared by default.
 DEFAULT = ("auto", "l:15", "a:15", "ac:10", "d:silverman", "debiased", "sweep", "isotonic", "beta")
-# Classes that stand for all.
+# Largest number of classes that are simulated.
 MOST_CLASSES = 20
-# Data sets for each curve, by the scores simulated in all; and scores and problems held at a time.
-REPETITIONS, FEWEST, WORK, BLOCK, PROBLEMS = 200, 30, 150_000, 1 << 19, 200
-# Errors below this share of the standard error of the mean gap are as good as none.
-AS_GOOD_AS_NONE = 0.1
-# Resamples for the noise of the ranking, and how many standard errors a difference must exceed.
-RESAMPLES, NOISE = 100, 2.0
+# Largest and smallest number of data sets for each curve, and the number of scores simulated for a curve.
+REPETITIONS, MIN_REPETITIONS, MAX_SCORES = 200, 30, 150_000
+# Scores and problems held in memory at once.
+SCORES_AT_ONCE, PROBLEMS_AT_ONCE = 1 << 19, 200
+# Errors below this share of the standard error of the mean residual are treated as equal.
+NEGLIGIBLE = 0.1
+# Bootstrap resamples for the standard error of the loss, and standard errors within which estimators are
+# tied.
+RESAMPLES, TIE_WIDTH = 100, 2.0
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One estimator on one curve.
+    """Accuracy of one estimator on one curve.
 
     Attributes
     ----------
     estimator, curve, shape : str
-        The curve is its shape and size.
+        The name of a curve is its shape and size.
     true : float
         The true error.
     bias, sd : float
         Mean and standard deviation of estimate minus true error.
     p95, mae : float
-        95th percentile and mean of its absolute value.
+        95th percentile and mean of the absolute difference.
     """
 
     estimator: str
@@ -58,18 +61,18 @@ class Measured:
 
 @dataclass(frozen=True)
 class Ranked:
-    """The place of an estimator.
+    """Rank of an estimator.
 
     Attributes
     ----------
     estimator, resolved : str
-        As asked for, and what that stands for.
+        Name as given, and the estimator that it stands for.
     loss : float
         Geometric mean over the curves of `p95`, relative to the best estimator on each curve.
     se : float
-        Standard error of the loss that the simulation leaves.
+        Standard error of the loss from the simulation.
     tied : bool
-        Whether the difference to the best is within noise: two standard errors.
+        Whether the difference from the best is within two standard errors.
     """
 
     estimator: str
@@ -86,20 +89,20 @@ class Recommendation(Serializable):
     Attributes
     ----------
     ranking : tuple of Ranked
-        The best first.
+        Best estimator first.
     table : tuple of Measured
-        Every estimator on every curve.
+        Accuracy of every estimator on every curve.
     n : int
-        Rows of the data sets that were simulated.
+        Rows of each simulated data set.
     notion : str
     label : object
-        The class asked about, if one was.
+        Class label of the binary notion, or None.
     repetitions : int
-        Data sets for each curve.
+        Simulated data sets for each curve.
     seed : int
         The same call with `rng=seed` gives the same recommendation.
     notes : tuple of str
-        What was simulated smaller than asked for, if anything was.
+        Notes about simulations smaller than asked for.
     """
 
     computed: ClassVar[tuple[str, ...]] = ("best",)
@@ -114,7 +117,7 @@ class Recommendation(Serializable):
 
     @property
     def best(self) -> str:
-        """The estimator of the smallest loss."""
+        """The estimator with the smallest loss."""
         return self.ranking[0].estimator
 
     def __str__(self) -> str:
@@ -125,8 +128,8 @@ class Recommendation(Serializable):
         curves = len({row.curve for row in self.table})
         lines = [["estimator", "loss", "+-", *shapes]]
         for ranked in self.ranking:
-            own = [row for row in self.table if row.estimator == ranked.estimator]
-            by_shape = [[row.p95 for row in own if row.shape == shape] for shape in shapes]
+            rows = [row for row in self.table if row.estimator == ranked.estimator]
+            by_shape = [[row.p95 for row in rows if row.shape == shape] for shape in shapes]
             name = ranked.estimator + f" ({ranked.resolved})" * (ranked.estimator == "auto")
             numbers = [f"{ranked.loss:.2f}", f"{ranked.se:.2f}", *(f"{np.mean(p95):.4f}" for p95 in by_shape)]
             lines.append([name, *numbers])
@@ -150,7 +153,7 @@ class Recommendation(Serializable):
         return f"Recommendation({self.notion}, n={self.n}, best {self.best} of {len(self.ranking)})"
 
     def check_fields(self) -> None:
-        """Refuse a ranking of nothing, and a notion that there is not."""
+        """Raise an error for an empty ranking or an unknown notion."""
         named(self.notion)
         if not self.ranking:
             raise InputError("ranking", "not be empty")
@@ -167,12 +170,12 @@ def rank_estimators(
     rng: Any = None,
     progress: Progress | None = None,
 ) -> Recommendation:
-    """Rank estimators on scores that are checked; see `calibrant.recommend`."""
-    chosen = _named(DEFAULT if estimators is None else estimators, notion)
+    """Rank estimators on validated scores; see `calibrant.recommend`."""
+    chosen = _estimators_by_name(DEFAULT if estimators is None else estimators, notion)
     rows = None if n is None else inputs.positive_int("n", n)
     population, notes = _population(notion, data, rows)
-    usual = int(np.clip(WORK // _size(population), FEWEST, REPETITIONS))
-    times = usual if repetitions is None else inputs.positive_int("repetitions", repetitions, 2)
+    default_repetitions = int(np.clip(MAX_SCORES // _size(population), MIN_REPETITIONS, REPETITIONS))
+    times = default_repetitions if repetitions is None else inputs.positive_int("repetitions", repetitions, 2)
     seed = inputs.seeded(rng)
     generator = np.random.default_rng(seed)
     curves = population.curves()
@@ -186,7 +189,7 @@ def rank_estimators(
     error = value - np.array([curve.true for curve in curves])[:, None, None]
     resolved = {name: str(estimator) for name, estimator in chosen.items()}
     return Recommendation(
-        ranking=ranked(error, resolved, AS_GOOD_AS_NONE * population.noise(), generator),
+        ranking=ranked(error, resolved, NEGLIGIBLE * population.noise(), generator),
         table=tuple(measured(error, curves, list(chosen))),
         n=population.n,
         notion=notion.name,
@@ -197,8 +200,8 @@ def rank_estimators(
     )
 
 
-def _named(estimators: Any, notion: Notion) -> dict[str, Estimator]:
-    """Return the estimators by name: the caller's, or what they call themselves."""
+def _estimators_by_name(estimators: Any, notion: Notion) -> dict[str, Estimator]:
+    """Return the estimators by name: the given names, or the default names of the estimators."""
     if isinstance(estimators, str) or not isinstance(estimators, Iterable):
         raise inputs.InputTypeError("estimators", "be a sequence or a mapping of estimators", estimators)
     pairs: list[tuple[Any, Any]] = (
@@ -223,7 +226,7 @@ def _named(estimators: Any, notion: Notion) -> dict[str, Estimator]:
 
 
 def _population(notion: Notion, data: Predictions, n: int | None) -> tuple[Population, list[str]]:
-    """Return what data sets are drawn from, and notes on what is smaller than asked for."""
+    """Return the population, and notes about simulations smaller than asked for."""
     classes = 2 if data.score.ndim == 1 else data.score.shape[1]
     notes = []
     support = (0.0, 1.0)
@@ -249,21 +252,21 @@ def _population(notion: Notion, data: Predictions, n: int | None) -> tuple[Popul
 
 
 def _size(population: Population) -> int:
-    """Return the number of scores of a data set, as an estimator meets them."""
+    """Return the number of scores of a data set that an estimator processes."""
     rows = population.n if population.count is None else 2 * population.rows
     return rows * len(population.score)
 
 
 def _blocks(population: Population, times: int) -> list[slice]:
     """Split the repetitions into blocks that fit into memory."""
-    step = max(1, min(BLOCK // _size(population), PROBLEMS // len(population.score)))
+    step = max(1, min(SCORES_AT_ONCE // _size(population), PROBLEMS_AT_ONCE // len(population.score)))
     return [slice(a, min(times, a + step)) for a in range(0, times, step)]
 
 
 def _data_sets(
     population: Population, curves: Sequence[Curve], rng: np.random.Generator, blocks: Sequence[slice]
 ) -> Iterator[tuple[int, slice, Sample]]:
-    """Yield blocks of data sets: which curve they follow, which repetitions they are, and their rows."""
+    """Yield blocks of simulated data sets: index of the curve, repetitions, and rows."""
     for block in blocks:
         size = block.stop - block.start
         index = population.draw(rng, size)
@@ -272,16 +275,16 @@ def _data_sets(
 
 
 def _errors(estimator: Estimator, sample: Sample, name: str, curve: str) -> Array:
-    """Return the estimate for each data set, over the classes where there are several."""
+    """Return the estimate from each data set, averaged over classes."""
     with inputs.within(f"estimator {name!r} on a {curve} data set"):
-        errors = _each(estimator, sample)
+        errors = _errors_by_class(estimator, sample)
     return errors.mean(axis=-1) if errors.ndim > 1 else errors
 
 
-def _each(estimator: Estimator, sample: Sample) -> Array:
-    """Return the estimate for each data set and class."""
+def _errors_by_class(estimator: Estimator, sample: Sample) -> Array:
+    """Return the estimate from each data set and class."""
     if isinstance(estimator, Function) and sample.weight is not None and sample.counts:
-        # A function may leave its weights alone, and as many rows as there are is what it will see.
+        # A user function may ignore weights, so rows with counts are repeated.
         each = [estimator.fit(sample[entry].repeated()).error() for entry in np.ndindex(sample.batch)]
         return np.reshape(each, sample.batch)
     return np.asarray(estimator.fit(sample).error("l1"))
@@ -291,16 +294,16 @@ def measured(error: Array, curves: Sequence[Curve], names: Sequence[str]) -> Ite
     """Yield the rows of the table, from estimates minus true errors (curves, estimators, repetitions)."""
     for c, curve in enumerate(curves):
         for e, name in enumerate(names):
-            off = error[c, e]
+            deviation = error[c, e]
             yield Measured(
                 name,
                 curve.name,
                 curve.shape,
                 curve.true,
-                bias=float(off.mean()),
-                sd=float(off.std(ddof=1)),
-                p95=float(np.quantile(np.abs(off), 0.95)),
-                mae=float(np.abs(off).mean()),
+                bias=float(deviation.mean()),
+                sd=float(deviation.std(ddof=1)),
+                p95=float(np.quantile(np.abs(deviation), 0.95)),
+                mae=float(np.abs(deviation).mean()),
             )
 
 
@@ -309,19 +312,19 @@ def ranked(
 ) -> tuple[Ranked, ...]:
     """Rank estimators by loss, from estimates minus true errors (curves, estimators, repetitions).
 
-    Percentiles below `least` count as that, so that no estimator wins by what nobody could see.
+    Percentiles below `least` are replaced by it, so that negligible differences do not change the ranking.
     """
-    off = np.abs(error)
+    deviation = np.abs(error)
 
-    def loss(some: Array) -> Array:
+    def loss(sample: Array) -> Array:
         """Return the logarithm of the loss of each estimator."""
-        p95 = np.log(np.maximum(np.quantile(some, 0.95, axis=-1), least))
+        p95 = np.log(np.maximum(np.quantile(sample, 0.95, axis=-1), least))
         return np.asarray((p95 - p95.min(axis=1, keepdims=True)).mean(axis=0))
 
-    value, times = loss(off), off.shape[-1]
-    again = np.stack([loss(off[..., rng.integers(0, times, times)]) for _ in range(RESAMPLES)])
+    value, times = loss(deviation), deviation.shape[-1]
+    resampled = np.stack([loss(deviation[..., rng.integers(0, times, times)]) for _ in range(RESAMPLES)])
     best = int(np.argmin(value))
-    se, apart = again.std(axis=0), (again - again[:, [best]]).std(axis=0)
+    se, se_difference = resampled.std(axis=0), (resampled - resampled[:, [best]]).std(axis=0)
     names = list(resolved)
     return tuple(
         Ranked(
@@ -329,7 +332,7 @@ def ranked(
             resolved[names[e]],
             loss=float(np.exp(value[e])),
             se=float(np.exp(value[e]) * se[e]),
-            tied=bool(value[e] - value[best] <= NOISE * apart[e]),
+            tied=bool(value[e] - value[best] <= TIE_WIDTH * se_difference[e]),
         )
         for e in np.argsort(value, kind="stable")
     )

@@ -1,4 +1,7 @@
-"""An estimate with everything one needs to sign it."""
+"""The result of `calibrant.estimate`: value, confidence interval, null distribution and test.
+
+The methods are described in docs/methods/confidence-intervals.md and docs/methods/calibration-test.md.
+"""
 
 from __future__ import annotations
 
@@ -21,27 +24,35 @@ from calibrant.inputs.codec import (
 from calibrant.inputs.wording import counted, few_of, percent, sample_size
 from calibrant.tasks import named
 
-# The least p-value that the simulations can show.
+# Smallest p-value of the default number of simulated data sets, 1 / (1 + 999).
 LEAST_P = 0.001
-# Lower ends below this are printed as 0, in points and as shares.
+# Lower ends below this are printed as 0, both in percentage points and as fractions.
 PRINTED_AS_0 = 0.000095
 
 
 @dataclass(frozen=True)
 class Null(Serializable):
-    """What a perfectly calibrated model typically reads at this size: the mean, and quantiles by level."""
+    """Null distribution of the estimate: its values if the model is calibrated, at the same sample size.
+
+    Attributes
+    ----------
+    mean : float
+        Mean of the null distribution, printed as "expected if calibrated".
+    quantiles : mapping
+        Quantiles of the null distribution by level.
+    """
 
     mean: Amount
     quantiles: Mapping[float, Amount] = field(default_factory=lambda: MappingProxyType({}))
 
     def check_fields(self) -> None:
-        """Refuse quantiles of what is no level."""
+        """Raise an error for a quantile level outside of (0, 1)."""
         for level in self.quantiles:
             if not 0 < level < 1:
                 raise InputError("quantiles", "go by levels strictly between 0 and 1", level)
 
     def check_within(self, bounds: Bounds) -> None:
-        """Refuse numbers that the result cannot have which this is the null of."""
+        """Raise an error for numbers that the estimate itself cannot have."""
         bounds.check("null.mean", self.mean)
         for level, quantile in self.quantiles.items():
             bounds.check(f"null.quantiles[{level}]", quantile)
@@ -49,24 +60,24 @@ class Null(Serializable):
 
 @dataclass(frozen=True)
 class Estimate(Serializable):
-    """A calibration error, how sure one can be of it, and what it would be without any.
+    """A calibration error with its confidence interval, null distribution and test of calibration.
 
     Attributes
     ----------
     value : float
         The estimate.
     low, high : float
-        Interval for the true error.
+        Confidence interval for the true error.
     level : float
-        Its level.
+        Confidence level.
     null : Null
-        What a perfectly calibrated model typically reads at this size.
+        Null distribution of the estimate; `null.mean` is the estimate expected if calibrated.
     p_value : float
-        Of the hypothesis that the model is calibrated.
+        p-value of H0: the model is calibrated.
     over, under : float or None
-        Shares of the value: scores above the frequency, and below; None where whole rows are compared.
+        Parts of the value from scores above and below the frequency; None for the canonical notion.
     n : float
-        Effective number of rows.
+        Effective sample size.
     notion, estimator, norm : str
         What was measured, and how; `estimator` says what "auto" stood for.
     label : object
@@ -74,25 +85,26 @@ class Estimate(Serializable):
     by_class : mapping, optional
         For the notions about all classes, the estimate of each class.
     conservative : bool
-        Whether interval and p-value allow for any dependence between the classes, for want of rows.
+        Whether interval and p-value are valid under any dependence between the classes. This is so if the
+        rows are not available, as with a sketch.
     seed : int or None
         Seed of the simulations: the same call with `rng=seed` gives the same estimate.
     clusters : int or None
-        How many clusters the rows fall into, where that was said: all of it allows for them. The rows of a
-        single cluster are treated as independent.
+        Number of clusters, if `cluster=` was given; interval and test allow for the dependence within them.
+        The rows of a single cluster are treated as independent.
     at_least : float or None
-        Where whole rows are compared: a bound that the true error exceeds with probability `level`,
-        whatever the gap looks like.
+        For the canonical notion, a lower confidence bound of the true error at `level` that is valid for
+        any shape of the gap.
     lower_bound : bool
-        Whether there are too many classes to see how they take probability from each other, so that value
-        and interval tell only the part of the error that can be seen.
+        Whether there are too many classes to estimate the probability transfer between them, so that value
+        and interval are for the part of the error that can be estimated.
     cautions : tuple of str
-        What to know about the data before relying on the estimate, one sentence each.
+        Warnings about the data, one sentence each.
     n_resamples : int or None
-        Number of calibrated data sets simulated for the test; None where fewer than ten clusters allow the
-        test to look at every way to turn their signs.
+        Number of data sets simulated under H0 for the test; None with fewer than ten clusters, where all
+        sign flips are enumerated.
     p_floor : float
-        Smallest p-value that the test can show: 1 / (1 + n_resamples) for a single test by simulation, and
+        Smallest possible p-value of the test: 1 / (1 + n_resamples) for a single test by simulation, and
         2 ** (1 - clusters) with fewer than ten clusters.
 
     Examples
@@ -132,14 +144,15 @@ class Estimate(Serializable):
 
     @property
     def at_floor(self) -> bool:
-        """Whether the p-value is a bound: the smallest that this number of simulations can show."""
+        """Whether the p-value is the smallest possible with this number of simulations: an upper bound."""
         return self.n_resamples is not None and self.p_value <= self.p_floor + 1e-12
 
     @property
     def mean_difference(self) -> float | None:
-        """Posterior mean of score minus frequency over all rows; its size is never above the value.
+        """Posterior mean of score minus frequency over all rows; its absolute value is at most the value.
 
-        None where whole rows are compared, and for norms other than l1, whose parts do not add up to it.
+        None for the canonical notion, and for norms other than l1, for which `over` and `under` do not add
+        up.
         """
         if self.over is None or self.under is None or self.norm != "l1":
             return None
@@ -147,12 +160,12 @@ class Estimate(Serializable):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Explanations of what looks contradictory: the test and the interval, the value and the interval."""
+        """Explanations of apparent contradictions between test and interval, or value and interval."""
         return remarks([("", self, rejects(self.p_value, self.level))])
 
     @property
     def about(self) -> str:
-        """What was asked: the notion, and the class if it was about one."""
+        """The notion, followed by the class label if there is one."""
         return self.notion if self.label is None else f"class {self.label}"
 
     def __repr__(self) -> str:
@@ -161,29 +174,29 @@ class Estimate(Serializable):
 
     def __str__(self) -> str:
         name = NAMES[self.norm]
-        kept = ", conservative" if self.conservative else ""
+        conservative = ", conservative" if self.conservative else ""
         within = "" if self.clusters is None else f" in {counted(self.clusters, 'cluster')}"
         return (
             f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
-            f"at {percent(self.level)}{kept}{self._parts}; "
-            f"{usual(self, '{:.4f}'.format)}; {p_text(self)} (H0: calibrated); "
+            f"at {percent(self.level)}{conservative}{self._parts}; "
+            f"{expected_if_calibrated(self, '{:.4f}'.format)}; {p_text(self)} (H0: calibrated); "
             f"{sample_size(self.n)}{within}, {self.estimator}"
             + "".join(f"\n{each}" for each in (*self.remarks, *self.cautions))
         )
 
     @property
     def _parts(self) -> str:
-        """What the value consists of, or how much of it is certain, as the rest of a sentence."""
+        """The over- and underconfident parts of the value, or its lower bound, as the rest of a sentence."""
         if self.over is None or self.under is None:
-            seen = " of what so many classes let one see" if self.lower_bound else ""
-            return seen if self.at_least is None else f"{seen}; at least {self.at_least:.4f}"
+            part = " of what so many classes let one see" if self.lower_bound else ""
+            return part if self.at_least is None else f"{part}; at least {self.at_least:.4f}"
         reading = named(self.notion).reading
         sides = sorted([(self.over, reading.too_high), (self.under, reading.too_low)], key=lambda s: -s[0])
-        (most, way), (rest, other) = sides
-        return f"; {most:.4f} of it {way} and {rest:.4f} {other}"
+        (larger, larger_reading), (smaller, smaller_reading) = sides
+        return f"; {larger:.4f} of it {larger_reading} and {smaller:.4f} {smaller_reading}"
 
     def check_fields(self) -> None:
-        """Refuse numbers that no estimate of this notion and norm can have, and parts of another value."""
+        """Raise an error for numbers that are impossible for this notion and norm, or inconsistent."""
         notion = named(self.notion)
         check_choice("norm", self.norm, notion.norms)
         bounds = Bounds(0, notion.most(self.norm), slack=ROUNDING)
@@ -207,7 +220,7 @@ NAMES = {"l1": "ECE", "l2": "root mean square calibration error", "mul": "label-
 
 
 def p_text(estimate: Estimate, at_most: str = "<=") -> str:
-    """Return the p-value of an estimate; the smallest that simulations can show is a bound.
+    """Return the p-value of an estimate as text, as a bound if it is the smallest possible.
 
     >>> import calibrant
     >>> from dataclasses import replace
@@ -219,40 +232,49 @@ def p_text(estimate: Estimate, at_most: str = "<=") -> str:
     return f"p {sign} {estimate.p_value:.2g}"
 
 
-def usual(estimate: Estimate, written: Callable[[float], str], of: str = "", unit: str = "") -> str:
-    """Return what a calibrated model typically reads, in words that cannot contradict the test.
+def expected_if_calibrated(estimate: Estimate, number: Callable[[float], str], unit: str = "") -> str:
+    """Return the mean of the null distribution as text that does not contradict the test.
 
-    The test joins several statistics, and may reject where the value alone looks usual: then it is the value
-    that tells little.
+    The test combines several statistics. It may reject calibration although the value is below its mean under
+    H0; the text says so instead.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        The estimate.
+    number : callable
+        Formats a number.
+    unit : str
+        Appended to the number.
 
     >>> import calibrant
     >>> estimate = calibrant.estimate([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9], rng=0)
-    >>> usual(estimate, "{:.1f}".format)
-    'a calibrated model typically reads 0.1'
+    >>> expected_if_calibrated(estimate, "{:.1f}".format)
+    'expected if calibrated: 0.1'
     """
-    value, null = written(estimate.value), written(estimate.null.mean)
+    value, null = number(estimate.value), number(estimate.null.mean)
     if rejects(estimate.p_value, estimate.level) and float(value) <= float(null):
-        return "the test sees more than this number"
-    return f"a calibrated model{of} typically reads {null}{unit}"
+        return "the test rejects by statistics other than this value"
+    return f"expected if calibrated: {null}{unit}"
 
 
 def rejects(p_value: float, level: float) -> bool:
-    """Tell whether calibration is rejected at a level; simulations cannot show a p-value below theirs."""
+    """Return whether calibration is rejected at a level, or at the smallest p-value of the simulations."""
     return p_value <= max(1 - level, LEAST_P) + 1e-12
 
 
 def size_unknown(estimate: Estimate, rejected: bool) -> bool:
-    """Tell whether the test rejects calibration beside an interval that starts at 0."""
+    """Return whether the test rejects calibration although the interval starts at 0."""
     return rejected and estimate.low < PRINTED_AS_0
 
 
 def remarks(estimates: Sequence[tuple[str, Estimate, bool]]) -> tuple[str, ...]:
-    """Return a sentence for each kind of apparent contradiction between the numbers of some estimates.
+    """Return one sentence for each kind of apparent contradiction between the numbers of the estimates.
 
     Parameters
     ----------
     estimates : sequence of tuples
-        What each is about, in words or empty for a single one; the estimate; whether its test rejects.
+        Name of each estimate, empty for a single one; the estimate; whether its test rejects.
 
     >>> import calibrant
     >>> from dataclasses import replace
@@ -266,20 +288,20 @@ def remarks(estimates: Sequence[tuple[str, Estimate, bool]]) -> tuple[str, ...]:
     def named_in(chosen: Sequence[str]) -> str:
         return f" of {few_of(chosen)}" if any(chosen) else ""
 
-    found = []
+    sentences = []
     if zero := [name for name, each, rejected in estimates if size_unknown(each, rejected)]:
-        found.append(f"Calibration{named_in(zero)} is rejected, but {SIZE_UNKNOWN}.")
+        sentences.append(f"Calibration{named_in(zero)} is rejected, but {SIZE_UNKNOWN}.")
     for end in ("lower", "upper"):
         if chosen := [(name, each) for name, each, _ in estimates if end_of(each) == end]:
             bayes = all(each.estimator.startswith("bayes") for _, each in chosen)
             bias = "a posterior mean" if bayes else "the estimator"
             place = f"the {end} end of its interval, which allows for the bias of {bias}"
-            found.append(f"The estimate{named_in([name for name, _ in chosen])} lies at {place}.")
-    return tuple(found)
+            sentences.append(f"The estimate{named_in([name for name, _ in chosen])} lies at {place}.")
+    return tuple(sentences)
 
 
 def end_of(estimate: Estimate) -> str:
-    """Return the end of the interval that the estimate lies at, unless no error can lie beyond it."""
+    """Return the end of the interval that the value lies at, unless it is the end of the possible range."""
     value, low, high = estimate.value, estimate.low, estimate.high
     if low == high:
         return ""

@@ -1,9 +1,12 @@
-"""The test of calibration of whole vectors: do the labels follow the scores, or do the blocks know better?
+"""The calibration test of the canonical notion: a Bayesian score test by simulation.
 
-The statistic is the evidence of the softmax posterior for a gap over that for none: of each block by itself,
-averaged over its sizes and its absence, multiplied over the blocks. It needs the slope of the likelihood at
-no gap alone. Its null is that of labels drawn by the scores. What one class's coefficients say is a test of
-that class.
+H0: the labels are drawn from the scores. The statistic is a log Bayes factor of the softmax model against H0.
+For each block of parameters it is averaged over prior sizes and over the absence of the block; it is summed
+over the blocks. A quadratic expansion at H0 is used, so only the gradient of the log-likelihood at H0 has to
+be computed for each data set. The null distribution is that of labels simulated from the scores. The
+parameters of one class give the test of that class.
+
+See docs/methods/calibration-test.md and docs/methods/canonical-calibration.md.
 """
 
 from __future__ import annotations
@@ -19,31 +22,31 @@ from calibrant.posterior.softmax.likelihood import Likelihood
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 
-# Scores that the information is taken from, and rows at least.
-INFORMED, INFORMED_ROWS = 1 << 15, 1000
-# Simulated scores at most: with more, each part of the rows is simulated fewer times, and simulated sets are
-# put together of parts at random. Each part is simulated this many times at least.
-SIMULATED, FEWEST = 20_000_000, 20
-# Vectors of a part, parts at most, and numbers held at once.
-PART, PARTS, HELD = 128, 500, 1 << 22
-# Sums of single precision differ by that much.
+# Scores that the information matrix is computed from, and the smallest number of rows.
+INFORMATION_SCORES, INFORMATION_ROWS = 1 << 15, 1000
+# Largest number of simulated scores. With more, each part of the rows is simulated fewer times, but at least
+# `MIN_SIMULATIONS` times, and data sets are combinations of randomly chosen simulations of the parts.
+SIMULATED, MIN_SIMULATIONS = 20_000_000, 20
+# Score vectors of a part, largest number of parts, and numbers held in memory at once.
+PART, MAX_PARTS, MAX_NUMBERS = 128, 500, 1 << 22
+# Relative difference below which statistics are equal up to rounding in single precision.
 ROUNDING = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreTest:
-    """What the test found.
+    """Result of the test.
 
     Attributes
     ----------
     p_value : float
-        Probability of a statistic at least as large for a calibrated model.
+        Probability under H0 of a statistic at least as large.
     statistic : float
-        Logarithm of the evidence for a gap in any of the blocks over that for none.
+        Log Bayes factor for a gap in any of the blocks against none.
     null : array
-        The same of simulated labels.
+        Statistics of simulated labels.
     by_class : array (classes,)
-        p-value of each class: whether its own score, given all of them, is its frequency.
+        p-value of each class. H0: given all scores, the score of the class is its frequency.
     """
 
     p_value: float
@@ -53,19 +56,21 @@ class ScoreTest:
 
 
 def p_value(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int = 999) -> ScoreTest:
-    """Test whether the labels follow the scores.
+    """Test H0: the labels are drawn from the scores.
 
     Up to 20 million simulated scores (2000 rows of ten classes and 999 simulations) the test is exact. With
-    more, parts of the rows are simulated fewer times, and put together at random.
+    more, parts of the rows are simulated fewer times and combined at random.
 
     Parameters
     ----------
     rows : Simplex
+        Scores and labels.
     blocks : Blocks
-        Of the scores of these rows.
+        Blocks of parameters of the softmax model for these rows.
     rng : Generator
+        Generator of the simulated labels.
     sims : int
-        Number of simulated sets of labels.
+        Number of simulated data sets.
 
     Examples
     --------
@@ -78,70 +83,81 @@ def p_value(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int =
     >>> p_value(wrong, Blocks.of(wrong), rng, 99).p_value
     0.01
     """
-    some = rows[: max(INFORMED_ROWS, INFORMED // rows.n_classes)]
-    information = Likelihood(some, blocks).expand(np.zeros(blocks.size)) * (rows.n / some.n)
+    sample = rows[: max(INFORMATION_ROWS, INFORMATION_SCORES // rows.n_classes)]
+    information = Likelihood(sample, blocks).expand(np.zeros(blocks.size)) * (rows.n / sample.n)
     slopes = _slopes(rows, blocks, rng, sims)
-    whole = _evidence(slopes, information, [(b.places[None], b) for b in blocks.blocks])[:, 0]
-    by_class = _evidence(slopes, information, _of_classes(blocks))
-    return ScoreTest(float(_tail(whole)), float(whole[-1]), whole[:-1], _tail(by_class))
+    statistics = _log_bayes_factors(slopes, information, [(b.places[None], b) for b in blocks.blocks])[:, 0]
+    by_class = _log_bayes_factors(slopes, information, _class_blocks(blocks))
+    return ScoreTest(
+        float(_p_values(statistics)), float(statistics[-1]), statistics[:-1], _p_values(by_class)
+    )
 
 
-def _tail(value: Array) -> Array:
-    """Return the share of values at least as large as the last, itself among them."""
-    seen = value[-1] - ROUNDING * (1 + np.abs(value[-1]))
-    return np.asarray((1 + (value[:-1] >= seen).sum(axis=0)) / len(value))
+def _p_values(statistics: Array) -> Array:
+    """Return the share of values at least as large as the last one, which is included."""
+    observed = statistics[-1] - ROUNDING * (1 + np.abs(statistics[-1]))
+    return np.asarray((1 + (statistics[:-1] >= observed).sum(axis=0)) / len(statistics))
 
 
-def _of_classes(blocks: Blocks) -> list[tuple[Array, Block]]:
-    """Return the places (classes, coefficients) of what belongs to one class, block by block."""
+def _class_blocks(blocks: Blocks) -> list[tuple[Array, Block]]:
+    """Return the positions (classes, parameters) of the parameters of single classes, block by block."""
     owner = np.full(blocks.size, -1)
     for places in (blocks.common, blocks.own):
         owner[places] = np.arange(blocks.n_classes)[:, None]
-    found = []
+    class_blocks = []
     for block in blocks.blocks:
         if (owner[block.places] >= 0).all():
-            each = [owner[block.places] == k for k in range(blocks.n_classes)]
-            frequency = None if block.frequency is None else block.frequency[each[0]]
-            first = Block(block.name, block.places[each[0]], frequency)
-            found.append((np.stack([block.places[own] for own in each]), first))
-    return found
+            masks = [owner[block.places] == k for k in range(blocks.n_classes)]
+            frequency = None if block.frequency is None else block.frequency[masks[0]]
+            first = Block(block.name, block.places[masks[0]], frequency)
+            class_blocks.append((np.stack([block.places[mask] for mask in masks]), first))
+    return class_blocks
 
 
-def _evidence(slopes: Array, information: Array, parts: list[tuple[Array, Block]]) -> Array:
-    """Return the log evidence for any of some blocks (sets, problems), by the slopes of each set.
+def _log_bayes_factors(slopes: Array, information: Array, parts: list[tuple[Array, Block]]) -> Array:
+    """Return log Bayes factors (data sets, problems) for any of the blocks, from gradients at H0.
 
-    Each block has its places in every problem (problems, coefficients).
+    Parameters
+    ----------
+    slopes : array (data sets, parameters)
+        Gradients of the log-likelihood at H0.
+    information : array (parameters, parameters)
+        Information matrix at H0.
+    parts : list of (array, Block)
+        For each block, the positions of its parameters (problems, parameters of the block).
     """
     total = np.zeros((len(slopes), len(parts[0][0])))
     for places, block in parts:
-        each = []
+        by_size = []
         for shape in shapes(block):
-            own = information[places[:, :, None], places[:, None, :]] * (shape * shape[:, None])
-            value, vectors = np.linalg.eigh(own)
+            scaled_information = information[places[:, :, None], places[:, None, :]] * (
+                shape * shape[:, None]
+            )
+            value, vectors = np.linalg.eigh(scaled_information)
             value = np.maximum(value, 0.0)
-            turned = np.einsum("sqb,qbe->qse", slopes[:, places] * shape, vectors, optimize=True) ** 2
+            squared_slopes = np.einsum("sqb,qbe->qse", slopes[:, places] * shape, vectors, optimize=True) ** 2
             for size in SIZES:
-                more = size * size / (1 + size * size * value)
-                gain = np.einsum("qse,qe->sq", turned, more, optimize=True)
-                each.append(0.5 * (gain - np.log1p(size * size * value).sum(axis=1)))
-        log = np.stack(each)
-        top = log.max(axis=0)
-        present = top + np.log(np.exp(log - top).mean(axis=0))
+                posterior_variance = size * size / (1 + size * size * value)
+                gain = np.einsum("qse,qe->sq", squared_slopes, posterior_variance, optimize=True)
+                by_size.append(0.5 * (gain - np.log1p(size * size * value).sum(axis=1)))
+        log_factors = np.stack(by_size)
+        maximum = log_factors.max(axis=0)
+        present = maximum + np.log(np.exp(log_factors - maximum).mean(axis=0))
         total += np.logaddexp(np.log(ABSENT), np.log1p(-ABSENT) + present)
     return total
 
 
 class _Part(NamedTuple):
-    """Some distinct vectors of scores."""
+    """Distinct score vectors, and the labels of their rows."""
 
     score: Array
-    seen: Array  # (vectors, classes): rows of each class
-    members: Array  # how many rows there are
-    unit: Array  # what one of them weighs
+    seen: Array  # (vectors, classes): observed rows of each class
+    members: Array  # effective number of rows of each vector
+    unit: Array  # weight of one of these rows
 
     @classmethod
     def of(cls, rows: Simplex) -> _Part:
-        """Gather the rows of equal vectors."""
+        """Merge rows with equal score vectors."""
         start = np.flatnonzero(np.diff(rows.group, prepend=-1))
         weight, square = (np.add.reduceat(each, start) for each in (rows.weight, rows.square))
         members = np.maximum(np.rint(weight * weight / square), 1.0)
@@ -153,61 +169,61 @@ class _Part(NamedTuple):
 
 
 def _slopes(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) -> Array:
-    """Return slopes of the likelihood (sets, coefficients); the last set is as seen."""
+    """Return gradients at H0 (data sets, parameters); the last data set is the observed one."""
     start = np.flatnonzero(np.diff(rows.group, prepend=-1))
     count, k = len(start), rows.n_classes
-    times = min(sims, max(FEWEST, SIMULATED // (count * k)))
-    step = max(1, min(max(PART, count // PARTS), HELD // (times * k)))
+    times = min(sims, max(MIN_SIMULATIONS, SIMULATED // (count * k)))
+    step = max(1, min(max(PART, count // MAX_PARTS), MAX_NUMBERS // (times * k)))
     total = np.zeros((sims + 1, blocks.size))
     for a in range(0, count, step):
-        end = start[a + step] if a + step < count else len(rows.code)
-        part = _Part.of(rows[start[a] : end])
+        stop = start[a + step] if a + step < count else len(rows.code)
+        part = _Part.of(rows[start[a] : stop])
         values = _slope(blocks, part, _residuals(part, rng, times))
         total[-1] += values[-1]
         if times == sims:
             total[:-1] += values[:-1]
         else:
-            # The mean is known to be 0, and single draws are used many times.
+            # Simulations are reused, so impose their known mean of 0 and rescale their variance.
             drawn = values[:-1] - values[:-1].mean(axis=0)
             total[:-1] += np.sqrt(times / (times - 1)) * drawn[rng.integers(times, size=sims)]
     return total
 
 
 def _residuals(part: _Part, rng: np.random.Generator, times: int) -> Array:
-    """Return labels less their expectation (sets, classes, vectors); the last set is as seen."""
+    """Return residuals (data sets, classes, vectors); the last data set is the observed one."""
     p = part.score.T
     k, n = p.shape
-    rest = np.empty((times + 1, k, n), np.float32)
-    rest[-1] = part.seen.T
-    ends = np.cumsum(p, axis=0)[:-1].astype(np.float32)
-    beyond = rng.random((times, 1, n), dtype=np.float32) >= ends
-    np.subtract(1, beyond[:, 0], out=rest[:-1, 0], casting="unsafe")
+    residuals = np.empty((times + 1, k, n), np.float32)
+    residuals[-1] = part.seen.T
+    cumulative = np.cumsum(p, axis=0)[:-1].astype(np.float32)
+    beyond = rng.random((times, 1, n), dtype=np.float32) >= cumulative
+    np.subtract(1, beyond[:, 0], out=residuals[:-1, 0], casting="unsafe")
     for j in range(1, k - 1):
-        np.subtract(beyond[:, j - 1], beyond[:, j], out=rest[:-1, j], casting="unsafe", dtype=np.int8)
-    rest[:-1, -1] = beyond[:, -1]
-    several = np.flatnonzero(part.members > 1)
-    if several.size:
-        members = part.members[several].astype(np.int64)
-        drawn = rng.multinomial(members, part.score[several], size=(times, several.size))
-        rest[:-1][:, :, several] = drawn.transpose(0, 2, 1)
-    rest -= (part.members * p).astype(np.float32)
-    return rest
+        np.subtract(beyond[:, j - 1], beyond[:, j], out=residuals[:-1, j], casting="unsafe", dtype=np.int8)
+    residuals[:-1, -1] = beyond[:, -1]
+    merged = np.flatnonzero(part.members > 1)
+    if merged.size:
+        members = part.members[merged].astype(np.int64)
+        drawn = rng.multinomial(members, part.score[merged], size=(times, merged.size))
+        residuals[:-1][:, :, merged] = drawn.transpose(0, 2, 1)
+    residuals -= (part.members * p).astype(np.float32)
+    return residuals
 
 
-def _slope(blocks: Blocks, part: _Part, rest: Array) -> Array:
-    """Return the slope of the likelihood at no gap for sets of residuals."""
-    sets, k, n = rest.shape
-    at, i, first = blocks.columns(part.score), np.arange(n), blocks.alike
-    out = np.empty((sets, blocks.size))
-    own = (at.own * part.unit[:, None, None]).transpose(1, 0, 2).astype(np.float32)
+def _slope(blocks: Blocks, part: _Part, residuals: Array) -> Array:
+    """Return the gradient of the log-likelihood at H0 from residuals of data sets."""
+    sets, k, n = residuals.shape
+    columns, i, first = blocks.columns(part.score), np.arange(n), blocks.alike
+    gradient = np.empty((sets, blocks.size))
+    own_columns = (columns.own * part.unit[:, None, None]).transpose(1, 0, 2).astype(np.float32)
     shared = np.zeros((k, n, blocks.shared), np.float32)
-    shared[:, :, :first] = own[:, :, :first]
+    shared[:, :, :first] = own_columns[:, :, :first]
     for r in range(2):
-        where = slice(first + r * SHIFT, first + (r + 1) * SHIFT)
-        shared[at.best[:, r], i, where] = at.top[:, r] * part.unit[:, None]
-    out[:, : blocks.shared] = rest.reshape(sets, k * n) @ shared.reshape(k * n, -1)
-    common = (at.common * part.unit[:, None]).astype(np.float32)
-    out[:, blocks.common] = (rest.reshape(sets * k, n) @ common).reshape(sets, k, -1)
+        position = slice(first + r * SHIFT, first + (r + 1) * SHIFT)
+        shared[columns.best[:, r], i, position] = columns.top[:, r] * part.unit[:, None]
+    gradient[:, : blocks.shared] = residuals.reshape(sets, k * n) @ shared.reshape(k * n, -1)
+    common = (columns.common * part.unit[:, None]).astype(np.float32)
+    gradient[:, blocks.common] = (residuals.reshape(sets * k, n) @ common).reshape(sets, k, -1)
     for j in range(k):
-        out[:, blocks.own[j]] = rest[:, j] @ own[j][:, blocks.own_slice()]
-    return out
+        gradient[:, blocks.own[j]] = residuals[:, j] @ own_columns[j][:, blocks.own_slice()]
+    return gradient

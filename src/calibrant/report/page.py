@@ -19,7 +19,7 @@ from calibrant.assessment import text as wording
 from calibrant.assessment.probability_transfer import pairs, predicted
 from calibrant.assessment.text import points, short
 from calibrant.curves import FEW, ByClass, ReliabilityCurve, ReliabilityDiagram
-from calibrant.inference.result import p_text, remarks, usual
+from calibrant.inference.result import expected_if_calibrated, p_text, remarks
 from calibrant.inputs.wording import count, counted, percent, plural, size_name
 from calibrant.report import chart
 from calibrant.tasks import named
@@ -116,7 +116,11 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"chart": chart, "points": points, "usual": usual}
+    environment.globals |= {
+        "chart": chart,
+        "points": points,
+        "expected_if_calibrated": expected_if_calibrated,
+    }
     environment.globals["row_remarks"] = wording.row_remarks
     environment.filters |= {
         "points": points,

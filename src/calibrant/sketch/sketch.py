@@ -361,7 +361,7 @@ class Sketch:
         >>> score = rng.random(1000)
         >>> result = Sketch("binary").update(rng.random(1000) < score**2, score).assess(rng=0)
         >>> print(result.verdict)
-        Scores of class 1 too high by ... points (95 %: ...); a calibrated model of this size typically ...
+        Scores of class 1 too high by ... points (95 %: ...); expected if calibrated: ...
         """
         return _functions().assess(self, **options)
 
