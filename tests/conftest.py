@@ -53,7 +53,7 @@ FULL_WORDS = (
 )
 # Files that run what other files run too, or nothing of the package; to trace every call doubles the time.
 UNTRACED_FILES = (
-    *("test_oracles", "test_browser", "test_rooms", "test_studies", "test_attack", "test_attack_files"),
+    *("test_oracles", "test_browser", "test_packages", "test_studies", "test_attack", "test_attack_files"),
     *("test_attack_writes", "test_frozen", "test_golden", "test_docs", "test_pages", "test_notebook"),
     "test_attack_refusals",
 )
@@ -85,15 +85,15 @@ def spark():
 
 
 @pytest.fixture
-def without_rulers(monkeypatch):
+def without_reference_estimators(monkeypatch):
     """Assess without the estimators of the literature, which take most of the time."""
-    monkeypatch.setattr("calibrant.assessment.assess.RULERS", ())
+    monkeypatch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
 
 
 @pytest.fixture
-def few_rulers(monkeypatch):
+def few_reference_estimators(monkeypatch):
     """Assess with two of the estimators of the literature, since all of them take most of the time."""
-    monkeypatch.setattr("calibrant.assessment.assess.RULERS", ("uniform", "density"))
+    monkeypatch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ("uniform", "density"))
 
 
 def pytest_configure(config):

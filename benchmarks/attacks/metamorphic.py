@@ -421,7 +421,7 @@ def of_group(data, notion, rows):
     asked = data.options(notion) | {"rng": 0}
     if notion != "correctness":
         asked["labels"] = list(range(2 if data.vector else data.score.shape[1]))
-    with patch.object(assessing, "RULERS", ()):
+    with patch.object(assessing, "REFERENCE_ESTIMATORS", ()):
         found = calibrant.assess(data.label, data.score, groups=group, cluster=data.cluster, **asked)
     own = next(row.estimate for row in found.by_group if row.name == "True")
     alone = data.take(rows)

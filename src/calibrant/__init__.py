@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_ROOMS = {
+_PACKAGES = {
     "calibrant.api.calibration": (
         *("assess", "compare", "compare_calibrators", "ece", "estimate", "lce", "mce", "recommend"),
         *("reliability_curve", "reliability_diagram", "score_histogram"),
@@ -76,7 +76,7 @@ _ROOMS = {
     "calibrant.sketch": ("Sketch",),
 }
 # Where each name lives. It is imported when first asked for, so that the command line starts at once.
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_HOME = {name: package for package, names in _PACKAGES.items() for name in names}
 _MODULES = ("experiment", "plot", "published")
 
 __all__ = [

@@ -27,7 +27,7 @@ from calibrant.score_data.simplex import Simplex
 
 matplotlib.use("Agg")
 # What is not about the estimators of the literature does without most of them.
-pytestmark = pytest.mark.usefixtures("few_rulers")
+pytestmark = pytest.mark.usefixtures("few_reference_estimators")
 
 
 def binary(n=600, seed=0, power=2.0):

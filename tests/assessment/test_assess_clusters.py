@@ -87,7 +87,7 @@ def test_classes_are_assessed_too(rows):
     assert len(found.curves["classwise"]) == 3
 
 
-@pytest.mark.usefixtures("without_rulers")
+@pytest.mark.usefixtures("without_reference_estimators")
 def test_classes_whose_effective_sizes_differ_are_assessed_together():
     y, score, weight, _, cluster = alone(150, "weights", matrix=True)
     found = calibrant.assess(y, score, notion="classwise", cluster=cluster, sample_weight=weight, rng=7)
@@ -108,7 +108,7 @@ def hospitals(clusters=1, shift=0.3, rows=500):
     return y, score, group, np.where(group == 3, 3 + np.arange(4 * rows) % clusters, group)
 
 
-@pytest.mark.usefixtures("without_rulers")
+@pytest.mark.usefixtures("without_reference_estimators")
 def test_the_rows_of_a_group_that_is_one_cluster_are_treated_as_independent():
     y, score, group, hospital = hospitals()
     found = calibrant.assess(y, score, groups=group, cluster=hospital, rng=0)
@@ -142,7 +142,7 @@ def alone(rows, weighted, matrix):
 @pytest.mark.parametrize("weighted", ["none", "counts", "weights"])
 @pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 @pytest.mark.parametrize("clustered", [False, True])
-@pytest.mark.usefixtures("without_rulers")
+@pytest.mark.usefixtures("without_reference_estimators")
 def test_the_result_of_a_group_is_that_of_its_rows_alone(notion, weighted, clustered):
     y, score, weight, group, cluster = alone(150, weighted, matrix=notion != "binary")
     options = {"notion": notion, "rng": 7, "labels": [0, 1, 2] if score.ndim == 2 else [0, 1]}
@@ -170,7 +170,7 @@ def test_the_result_of_a_group_is_that_of_its_rows_alone(notion, weighted, clust
 
 
 @pytest.mark.parametrize(("clusters", "tested"), [(2, False), (6, False), (8, True)])
-@pytest.mark.usefixtures("without_rulers")
+@pytest.mark.usefixtures("without_reference_estimators")
 def test_groups_with_too_few_clusters_to_be_tested_are_named(clusters, tested):
     y, score, group, hospital = hospitals(clusters)
     found = calibrant.assess(y, score, groups=group, cluster=hospital, rng=0)

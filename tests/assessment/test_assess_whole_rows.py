@@ -1,4 +1,4 @@
-"""Assessments of whole rows: the headline, who takes from whom, what is said, what is stored."""
+"""Assessments of canonical calibration: the headline, who takes from whom, what is said, what is stored."""
 
 import json
 import re

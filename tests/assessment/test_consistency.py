@@ -35,7 +35,7 @@ def assessed():
     from calibrant.assessment import assess
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assess, "RULERS", ())
+        patch.setattr(assess, "REFERENCE_ESTIMATORS", ())
         given = [drawn(seed) for seed in range(60)]
         return [calibrant.assess(y, p, groups=groups, labels=labels_of(p), rng=0) for y, p, groups in given]
 

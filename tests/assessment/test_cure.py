@@ -11,7 +11,7 @@ from calibrant import Sketch
 from calibrant.assessment import text
 
 # What is not about the estimators of the literature does without most of them.
-pytestmark = pytest.mark.usefixtures("few_rulers")
+pytestmark = pytest.mark.usefixtures("few_reference_estimators")
 
 
 def assessed(n, slope, seed=0, **options):

@@ -99,7 +99,7 @@ def many():
     y, score, excess = simulated(1500, 6, 1.8)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("calibrant.assessment.recalibration.MOST_CLASSES", 5)
-        patch.setattr("calibrant.assessment.assess.RULERS", ())
+        patch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
         return calibrant.assess(y, score, notion="confidence", rng=0), y, score, excess
 
 
@@ -133,7 +133,7 @@ def test_a_calibrated_model_of_many_classes_is_left_alone():
 
 def test_the_temperature_that_is_named_is_that_of_all_rows(monkeypatch):
     monkeypatch.setattr("calibrant.assessment.recalibration.MOST_NUMBERS", 900)
-    monkeypatch.setattr("calibrant.assessment.assess.RULERS", ())
+    monkeypatch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
     y, score, _ = simulated(2000, 3, 1.8)
     found = calibrant.assess(y, score, notion="confidence", rng=0)
     assert found.recalibration.rows < 400

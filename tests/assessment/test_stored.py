@@ -24,7 +24,9 @@ ROUNDED = np.round(SCORE, 1)
 FEW = {"methods": ["temperature"], "cv": 2, "rng": 0}
 
 with pytest.MonkeyPatch.context() as patch:
-    patch.setattr("calibrant.assessment.assess.RULERS", ("uniform", "density"))  # the others are stored alike
+    patch.setattr(
+        "calibrant.assessment.assess.REFERENCE_ESTIMATORS", ("uniform", "density")
+    )  # the others are stored alike
     RESULTS = {
         "estimate": calibrant.estimate(TRUE, SCORE, rng=0),
         "class-wise estimate": calibrant.estimate(CLASS, TABLE, notion="classwise", norm="l2", rng=0),
@@ -34,8 +36,8 @@ with pytest.MonkeyPatch.context() as patch:
         "class-wise assessment": calibrant.assess(CLASS, TABLE, notion="classwise", pos_label=2, rng=0),
     }
     OTHERS = {
-        "whole rows": calibrant.estimate(CLASS, TABLE, notion="canonical", rng=0),
-        "assessment of whole rows": calibrant.assess(CLASS, TABLE, notion="canonical", rng=0),
+        "canonical": calibrant.estimate(CLASS, TABLE, notion="canonical", rng=0),
+        "assessment of canonical calibration": calibrant.assess(CLASS, TABLE, notion="canonical", rng=0),
         "assessment with costs": calibrant.assess(TRUE, SCORE, cost=(1, 9), rng=0),
         "curve": calibrant.reliability_curve(TRUE, SCORE),
         "curve by density": calibrant.reliability_curve(TRUE, SCORE, method="density", n_boot=20, rng=0),

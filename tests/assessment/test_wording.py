@@ -10,7 +10,7 @@ import calibrant
 from calibrant import plot
 from calibrant.inputs.wording import counted, percent, sample_size
 
-pytestmark = pytest.mark.usefixtures("without_rulers")
+pytestmark = pytest.mark.usefixtures("without_reference_estimators")
 P_VALUE = r"\bp (?:=|≤|<=|<) [\d.e-]+"
 
 
@@ -49,7 +49,7 @@ CASES = {
     "one row": lambda: calibrant.assess([1], [0.9], rng=0),
     "classes": lambda: calibrant.assess(*matrix(), rng=0),
     "class-wise": lambda: calibrant.assess(*matrix(classes=4), notion="classwise", rng=0),
-    "whole rows": lambda: calibrant.assess(*matrix(), notion="canonical", rng=0),
+    "canonical": lambda: calibrant.assess(*matrix(), notion="canonical", rng=0),
     "an odd level": lambda: calibrant.assess(*binary(), level=1 - 0.05 / 12, rng=0),
     "pairs": lambda: calibrant.assess(*binary(), notion="correctness", rng=0),
     "confidence": lambda: calibrant.assess(*binary(), notion="confidence", rng=0),

@@ -379,7 +379,7 @@ def test_the_study_of_whole_rows(monkeypatch):
     assert 0 <= lower[0] <= truth + 0.2
     monkeypatch.setattr(canonical, "MEASURED_ON", {60: 1, 90: 1})
     monkeypatch.setattr(canonical, "MANY", 60)
-    monkeypatch.setattr(canonical, "RULERS", ("softmax", "variational:temperature"))
+    monkeypatch.setattr(canonical, "REFERENCE_ESTIMATORS", ("softmax", "variational:temperature"))
     for family in ("logistic", "naive-bayes"):
         truth, off, held = canonical.paper_cell((3, 0, family, 1.0))
         assert 0 < truth < 1
@@ -489,7 +489,7 @@ def test_the_study_of_what_is_kept(monkeypatch):
     selective = study("selective")
     monkeypatch.setattr(selective, "GRID", 20_000)
     whole = selective.Truth(FAMILIES["square"])
-    # Scores are the squares of chances, which are uniform: of the surest half these are 3 / 4 on average.
+    # Scores are squares of uniform probabilities, whose mean over the most confident half is 3 / 4.
     assert whole.at(np.array([0.25]), np.array([0.5]))[0] == pytest.approx(0.75, abs=1e-4)
     assert whole.reach(0.75) == pytest.approx(0.5, abs=1e-4)
     assert whole.aurc == pytest.approx(0.25, abs=1e-4)

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import calibrant
 from calibrant import cli
 
-pytestmark = pytest.mark.usefixtures("without_rulers")
+pytestmark = pytest.mark.usefixtures("without_reference_estimators")
 N = 120
 
 
@@ -68,7 +68,7 @@ CASES = {
     "matrix": "many.csv",
     "one class of many": "many.csv --notion binary --pos-label dog",
     "class-wise": "many.csv --notion classwise",
-    "whole rows": "many.csv --notion canonical",
+    "canonical": "many.csv --notion canonical",
     "names in a file": "many.csv --class-names {folder}/names.txt --name 'Cats & \"dogs\"'",
     "several patterns of scores": "many.csv --scores p_cat,p_dog --scores p_eel --label label",
     "groups": "bin.csv --groups 'site of care'",

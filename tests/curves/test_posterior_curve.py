@@ -41,7 +41,7 @@ def prior_shift(n, rng):
 # --- the picture and the number --------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("without_rulers")
+@pytest.mark.usefixtures("without_reference_estimators")
 @pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 def test_the_error_of_the_curve_is_the_number(notion):
     labels, scores = matrix()
@@ -252,7 +252,7 @@ def test_importance_weights_have_no_scale_and_count_effectively():
     assert np.mean(some.at(at).n_eff) < 0.8 * np.mean(plain.at(at).n_eff)
 
 
-@pytest.mark.usefixtures("without_rulers")
+@pytest.mark.usefixtures("without_reference_estimators")
 @pytest.mark.parametrize("notion", ["binary", "classwise"])
 def test_rows_that_are_repeated_in_clusters_speak_once(notion):
     outcome, score = data(300)

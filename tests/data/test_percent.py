@@ -128,7 +128,7 @@ def test_all_functions_of_scores_are_tried():
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_every_function_takes_percentages(name, without_rulers):
+def test_every_function_takes_percentages(name, without_reference_estimators):
     function, options = getattr(calibrant, name), OPTIONS[name]
 
     def asked(score, **more):

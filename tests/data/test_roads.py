@@ -43,7 +43,7 @@ def refusal(road):
 
 
 def roads_of(path, **asked):
-    """What whole rows, one piece and many pieces say of a file."""
+    """What all rows, one piece and many pieces say of a file."""
     names = {"label", "scores", "sample_weight", "counts", "pos_label", "notion"}
     data = load(str(path), Asked(**{k: v for k, v in asked.items() if k in names}))
     sketch = Sketch(data.notion, labels=data.labels, pos_label=data.pos_label)

@@ -107,7 +107,7 @@ def test_files(rows, suffix, tmp_path):
 
 
 @pytest.mark.parametrize("command", [["ece"], ["check", "--max-ece", "0.9"], ["report"]])
-def test_commands_print_the_caution(command, tmp_path, without_rulers):
+def test_commands_print_the_caution(command, tmp_path, without_reference_estimators):
     y, p = np.arange(100) % 3, np.full((100, 3), 0.3333)
     path, name = written(frame_of(y, p), tmp_path / "scores.csv"), command[0]
     more = ["-o", str(tmp_path / "report.html")] if name == "report" else []

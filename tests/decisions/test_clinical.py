@@ -35,7 +35,7 @@ def rare():
     score = rng.beta(0.5, 40, 8000)
     y = (rng.random(8000) < np.minimum(1.7 * score, 1)).astype(int)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("calibrant.assessment.assess.RULERS", ())
+        patch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
         return y, score, calibrant.assess(y, score, rng=0)
 
 
@@ -45,7 +45,7 @@ def certain():
     y, score = drawn()
     score[:3], score[3:5], y[:2], y[3] = 0.0, 1.0, 1, 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("calibrant.assessment.assess.RULERS", ())
+        patch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
         return y, score, calibrant.assess(y, score, rng=0)
 
 
@@ -123,7 +123,7 @@ def test_scores_of_0_and_1_are_kept_from_there_as_the_maps_do_with_a_word(certai
     y, score, assessed = certain
     found = assessed.clinical
     np.testing.assert_allclose(numbers(found)[:3], by_loops(y, score), atol=1e-8)
-    # The map that shifts and stretches is the same line but for its wide prior.
+    # The map that shifts and scales is the same line but for its wide prior.
     fitted = calibrant.Calibrator("logistic").fit(score, y)
     shift, slope = oracle.likeliest(
         [oracle.logit(s, found.least) for s in score], y, np.ones(y.size), slope=True
@@ -243,7 +243,7 @@ def exact_share(heavy):
     return heavy[:40].sum() / heavy.sum() * heavy.sum() ** 2 / np.square(heavy).sum() / 40
 
 
-@pytest.mark.usefixtures("without_rulers")
+@pytest.mark.usefixtures("without_reference_estimators")
 def test_only_what_is_about_one_class_or_pairs_has_it():
     rng = np.random.default_rng(7)
     table, label = rng.dirichlet([1, 1, 1], 60), rng.integers(0, 3, 60)

@@ -135,7 +135,7 @@ def test_rows_of_a_matrix_are_in_the_order_of_the_labels():
         assert found.label == pos_label
 
 
-def test_sketches_and_assessments_take_the_order_of_the_labels(without_rulers):
+def test_sketches_and_assessments_take_the_order_of_the_labels(without_reference_estimators):
     y, s = sample()
     names, matrix = np.where(y, "sick", "well"), [[0, 9], [1, 0]]
     named = {"labels": ["sick", "well"], "pos_label": "sick"}
@@ -170,7 +170,7 @@ def test_a_cost_may_be_read_before():
 
 
 @pytest.mark.parametrize(("text", "cost"), [("0.3", 0.3), ("1:40", (1, 40)), (" 1 , 40 ", (1, 40))])
-def test_text_names_a_threshold_or_two_costs(text, cost, without_rulers):
+def test_text_names_a_threshold_or_two_costs(text, cost, without_reference_estimators):
     y, s = sample()
     assert calibrant.regret(y, s, text, rng=0) == calibrant.regret(y, s, cost, rng=0)
     assert calibrant.best_threshold(y, s, text) == calibrant.best_threshold(y, s, cost)

@@ -1,4 +1,4 @@
-"""Decisions among several classes, by whole rows of scores."""
+"""Decisions among several classes, by all scores of a row."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of the code is so: the rooms and their graph, the files, a new notion."""
+"""What CONTRIBUTING.md says of the code is so: the packages and their graph, the files, a new notion."""
 
 import ast
 import itertools
@@ -14,11 +14,11 @@ from calibrant.tasks import notions
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "calibrant"
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-ROOMS = re.findall(r"^\| `(\w+)` \| ", TEXT, flags=re.M)
+PACKAGES = re.findall(r"^\| `(\w+)` \| ", TEXT, flags=re.M)
 
 
 def imported(tree, *, inner=False):
-    """Rooms that a module imports from, and whether only when a function is called; types do not count."""
+    """Packages that a module imports from, and whether only when a function is called; types do not count."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
@@ -27,24 +27,24 @@ def imported(tree, *, inner=False):
             for alias in node.names:
                 first, *rest = (f"{module}.{alias.name}" if module else alias.name).split(".")
                 if first == "calibrant" and alias.name != "__version__":
-                    yield rest[0] if rest and rest[0] in ROOMS else "api", inner
+                    yield rest[0] if rest and rest[0] in PACKAGES else "api", inner
         yield from imported(node, inner=inner or isinstance(node, ast.FunctionDef))
 
 
 @pytest.fixture(scope="module")
 def edges():
-    """Pairs of a room and one that imports it."""
+    """Pairs of a package and one that imports it."""
     pairs = set()
     for path in SOURCE.rglob("*.py"):
-        room = path.relative_to(SOURCE).with_suffix("").parts[0]
-        if room in ROOMS:
+        package = path.relative_to(SOURCE).with_suffix("").parts[0]
+        if package in PACKAGES:
             tree = ast.parse(path.read_text(encoding="utf-8"))
-            pairs |= {(other, room) for other, _ in imported(tree) if other != room}
+            pairs |= {(other, package) for other, _ in imported(tree) if other != package}
     return pairs
 
 
 def leads(pairs, start, end):
-    """Whether a way leads from one room to another."""
+    """Whether a way leads from one package to another."""
     reached, new = set(), {start}
     while new:
         reached |= new
@@ -53,14 +53,14 @@ def leads(pairs, start, end):
 
 
 def test_the_rooms_are_those_of_the_source():
-    rooms = {
+    packages = {
         path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert set(ROOMS) == {room for room in rooms if not room.startswith("__")}
+    assert set(PACKAGES) == {package for package in packages if not package.startswith("__")}
 
 
 def test_the_graph_of_rooms_is_that_of_the_imports_and_has_no_cycle(edges):
-    forward = {(a, b) for a, b in edges if ROOMS.index(a) < ROOMS.index(b)}
+    forward = {(a, b) for a, b in edges if PACKAGES.index(a) < PACKAGES.index(b)}
     needed = {edge for edge in forward if not leads(forward - {edge}, *edge)}
     to_the_right = {(b, a) for a, b in edges - forward}
     (graph,) = re.findall(r"^```mermaid\n(.*?)^```$", TEXT, flags=re.M | re.S)

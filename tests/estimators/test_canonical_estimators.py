@@ -1,4 +1,4 @@
-"""Estimators of whole rows: against slow loops, and what must not change them."""
+"""Estimators of canonical calibration: against slow loops, and what must not change them."""
 
 import numpy as np
 import pytest

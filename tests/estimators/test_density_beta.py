@@ -220,9 +220,9 @@ def test_a_rule_gives_kernels_half_its_variance(support, weighing):
     weight = weights(weighing, 300)
     rows = sample(300, weight=weight, support=support)
     low, high = support
-    room = np.average((rows.score - low) * (high - rows.score), weights=weight)
+    reach = np.average((rows.score - low) * (high - rows.score), weights=weight)
     for name, rule in (("silverman", silverman), ("scott", scott)):
-        expected = SHARE * float(rule(rows)) ** 2 / room
+        expected = SHARE * float(rule(rows)) ** 2 / reach
         assert DensityBeta(name).fit(rows).bandwidth == pytest.approx(expected, rel=1e-9)
         kernels = np.average(expected * (rows.score - low) * (high - rows.score), weights=weight)
         assert kernels == pytest.approx(SHARE * float(rule(rows)) ** 2)

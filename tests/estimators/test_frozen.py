@@ -1,4 +1,4 @@
-"""Estimators keep their numbers: what they returned on random problems before the rooms were rearranged."""
+"""Named estimators keep the numbers that they returned on random problems in an earlier state."""
 
 import json
 from pathlib import Path

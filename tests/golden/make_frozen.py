@@ -2,7 +2,7 @@
 
     python tests/golden/make_frozen.py
 
-Written by calibrant 0.1.0 before its rooms were rearranged (2026-11). A named estimator keeps its numbers to
+Written by calibrant 0.1.0 (2026-11). A named estimator keeps its numbers to
 1e-9 within a major version: what is on record stays, and nothing is written if one of them moved. The default
 and the intervals may improve, and are then recorded anew.
 """

@@ -154,7 +154,7 @@ def test_an_assessment_of_many_classes_counts_every_class():
     assert {total for _, total in seen} == {len(seen)}
 
 
-def test_rulers_of_classes_have_the_null_of_the_headline():
+def test_estimators_of_classes_have_the_null_of_the_headline():
     y, p = model(200, classes=3)
     found = calibrant.assess(y, p, notion="classwise", rng=0, labels=range(3))
     assert {one.p_value for one in found.by_estimator.values()} == {found.estimate.p_value}

@@ -146,7 +146,7 @@ def test_counts_are_divided_among_folds_one_by_one_or_evenly(monkeypatch):
     assert np.ptp(np.bincount(fold[rows.score == SCORE[0]])) <= 2
 
 
-@pytest.mark.usefixtures("without_rulers")
+@pytest.mark.usefixtures("without_reference_estimators")
 def test_counts_are_repeated_rows_for_assessments():
     counted = calibrant.assess(LABEL, SCORE, counts=COUNT, rng=0)
     repeated = calibrant.assess(LABEL[ROWS], SCORE[ROWS], rng=0)
@@ -209,7 +209,7 @@ def test_a_sketch_of_weights_has_the_size_of_the_rows():
 
 def hinted(y, p, weight):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("calibrant.assessment.assess.RULERS", ())
+        patch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
         lines = calibrant.assess(y, p, sample_weight=weight, rng=0).warnings
     return [line for line in lines if "pass counts instead of sample_weight" in line]
 

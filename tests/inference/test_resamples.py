@@ -125,7 +125,7 @@ def groups(bad, count=90, size=60, seed=0):
 
 
 @pytest.mark.parametrize("bad", [1, 12])
-@pytest.mark.usefixtures("without_rulers")
+@pytest.mark.usefixtures("without_reference_estimators")
 def test_a_group_among_ninety_can_be_rejected(bad):
     y, score, group = groups(bad)
     found = calibrant.assess(y, score, groups=group, rng=0)

@@ -30,7 +30,7 @@ LONG = {
 }
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 @pytest.mark.parametrize("name", LONG)
 def test_a_callable_is_told_how_much_of_how_much_is_done(name):
     told = []
@@ -41,7 +41,7 @@ def test_a_callable_is_told_how_much_of_how_much_is_done(name):
     assert done[-1] == totals[0]
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 @pytest.mark.parametrize("name", LONG)
 def test_true_shows_a_line_on_standard_error_and_nothing_else(name, capsys):
     LONG[name](progress=True)

@@ -184,7 +184,7 @@ def test_results_say_how_many_rows_were_renormalised():
     assert compared.estimates["exact"].cautions == ()
 
 
-def test_an_assessment_says_it_too(without_rulers):
+def test_an_assessment_says_it_too(without_reference_estimators):
     p = softmax(300, 4).round(4)
     y, groups = labels_of(p), np.arange(300) % 2
     found = calibrant.assess(y, p, groups=groups, rng=0)

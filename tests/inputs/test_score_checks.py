@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import calibrant
 
-# Not from the room, where a function has the same name.
+# Not from the package, where a function has the same name.
 predictions = import_module("calibrant.inputs.predictions")
 
 few = settings(max_examples=60, deadline=None)

@@ -1,9 +1,9 @@
 """The posterior mean of the calibration error, one problem at a time, by plain loops and dense matrices.
 
 The constants are the library's; how they are used is written down anew. Two simplifications of the library
-are part of what is defined here, for they change the number: where a gap is the same in a whole stretch,
+are part of what is defined here, for they change the number: where a gap is the same in a whole range,
 the mixture over its sizes becomes one normal variable with the same mean and variance; and a wave of a
-stretch, like the process over all scores, has one shrinkage matrix, the average over sizes. Members return
+range, like the process over all scores, has one shrinkage matrix, the average over sizes. Members return
 their likelihood against no gap, the expected negative and positive part of the gap, and the expected square
 of its sum in each cell, all as shares of the rows.
 """
@@ -23,7 +23,7 @@ def triweight(u):
 
 
 def overlaps(ends, cuts):
-    """Share of each step, of a stretch that ends here, between every two cuts: (steps, cells)."""
+    """Share of each step, of a range that ends here, between every two cuts: (steps, cells)."""
     shares = np.zeros((len(ends), len(cuts) - 1))
     start = 0.0
     for i, end in enumerate(ends):
@@ -36,7 +36,7 @@ def overlaps(ends, cuts):
 
 
 def spread_evenly(ends, sums, cuts):
-    """Sums over stretches between cuts when each step's sum is spread evenly over its stretch."""
+    """Sums over ranges between cuts when each step's sum is spread evenly over its range."""
     return sums @ overlaps(ends, cuts)
 
 
@@ -190,8 +190,8 @@ def wave(x, size_of_one):
     return total, shrink @ x, np.sqrt(np.diag(shrink))
 
 
-def stretch(x, pull, level, number, empty):
-    """One stretch and all within, in units of the noise; one that stops is empty with this chance."""
+def sum_range(x, pull, level, number, empty):
+    """One range and all within, in units of the noise; one that stops is empty with this chance."""
     g = len(x)
     first, last = (int(np.round((number + i) * (g / 2**level))) for i in (0, 1))
     own, its_pull = x[first:last], pull[first:last]
@@ -213,7 +213,7 @@ def stretch(x, pull, level, number, empty):
         chance = some * share * likelihood
         whole, sides, square = whole + chance, sides + chance * each, square + chance * own_square
     if level < int(math.log2(g)):
-        low, high = (stretch(x, pull, level + 1, 2 * number + i, empty) for i in (0, 1))
+        low, high = (sum_range(x, pull, level + 1, 2 * number + i, empty) for i in (0, 1))
         stop, halved = dyadic_partition.STOP * whole, (1 - dyadic_partition.STOP) * low[0] * high[0]
         sides = dyadic_partition.STOP * sides + halved * (low[1] + high[1])
         square = dyadic_partition.STOP * square + halved * np.concatenate([low[2], high[2]])
@@ -222,8 +222,8 @@ def stretch(x, pull, level, number, empty):
 
 
 def by_tree(p):
-    """A gap that lives in stretches."""
-    trees = [stretch(p.x, p.mass / p.unit, 0, 0, empty) for empty in dyadic_partition.EMPTY]
+    """A gap in ranges of the scores."""
+    trees = [sum_range(p.x, p.mass / p.unit, 0, 0, empty) for empty in dyadic_partition.EMPTY]
     likelihood = sum(each[0] for each in trees)
     sides, square = (sum(each[0] * each[i] for each in trees) / likelihood for i in (1, 2))
     return likelihood / len(trees), p.unit * sides, p.unit**2 * square

@@ -41,7 +41,7 @@ def beta_binomial(successes, trials, mean, correlation):
 
 
 def increasing(values, weights):
-    """The nearest increasing values: each is the largest least mean of a stretch around it."""
+    """The nearest increasing values: each is the largest least mean of a range around it."""
     values, weights = np.asarray(values, dtype=float), np.asarray(weights, dtype=float)
 
     def mean(a, b):
@@ -132,11 +132,11 @@ def _averaged(value, sizes):
     return logs.max() + log(np.exp(logs - logs.max()).sum() * np.prod([grid[1] - grid[0] for grid in grids]))
 
 
-# --- divisions of scores into stretches ---
+# --- divisions of scores into ranges ---
 
 
 def divisions(first, stop, levels, whole):
-    """Every division of cells into dyadic stretches, with its prior; the cells are a power of two."""
+    """Every division of cells into dyadic ranges, with its prior; the cells are a power of two."""
     if levels == 1:
         yield [(first, stop)], 1.0
         return
@@ -148,7 +148,7 @@ def divisions(first, stop, levels, whole):
 
 
 def stretch_columns(x, trials, kind):
-    """What a shift and a slope add to the log-odds of a stretch: ones, and the distance in spreads."""
+    """What a shift and a slope add to the log-odds of a range: ones, and the distance in spreads."""
     weight = np.array([m * sigmoid(v) * sigmoid(-v) for m, v in zip(trials, x, strict=True)])
     away = x - (weight @ x) / weight.sum()
     spread = sqrt(weight @ away**2 / weight.sum()) + 0.3

@@ -1,4 +1,4 @@
-"""The estimators of whole rows by plain loops over rows.
+"""The estimators of canonical calibration by plain loops over rows.
 
 Rows are (scores, class, weight), counts repeated. Nothing is shared with the library.
 """

@@ -460,9 +460,9 @@ def test_small_multiples_use_the_given_axes():
     plot.small_multiples({"a": a_diagram()}, plt.figure().subplots())
 
 
-@pytest.mark.parametrize(("count", "room"), [(0, None), (0, 4), (5, 4)])
-def test_small_multiples_need_results_and_enough_axes(count, room):
-    grid = None if room is None else plt.subplots(2, 2)[1]
+@pytest.mark.parametrize(("count", "axes"), [(0, None), (0, 4), (5, 4)])
+def test_small_multiples_need_results_and_enough_axes(count, axes):
+    grid = None if axes is None else plt.subplots(2, 2)[1]
     before = plt.get_fignums()
     with pytest.raises(ValueError, match=f"got {count} results"):
         plot.small_multiples({i: a_diagram() for i in range(count)}, grid)

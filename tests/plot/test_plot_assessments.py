@@ -28,7 +28,7 @@ def binary():
 def many():
     rng = np.random.default_rng(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("calibrant.assessment.assess.RULERS", ())
+        patch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
         return calibrant.assess(
             rng.integers(0, 3, 150), rng.dirichlet([1, 1, 1], 150), notion="classwise", rng=0
         )

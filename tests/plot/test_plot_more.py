@@ -109,7 +109,7 @@ def a_histogram(saturated=False, notion="binary", label=None):
 
 
 def kept(levels=400):
-    """Return the accuracy of what is kept, from the surest of so many levels on."""
+    """Return the accuracy of what is kept, from the most confident of so many levels on."""
     coverage = np.arange(1, levels + 1) / levels
     accuracy, wide = 0.97 - 0.2 * coverage**2, 0.02 / np.sqrt(coverage)
     return SimpleNamespace(

@@ -1,4 +1,4 @@
-"""The picture of whole rows: the heat map."""
+"""The picture of canonical calibration: the heat map."""
 
 from dataclasses import replace
 

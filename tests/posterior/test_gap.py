@@ -1,4 +1,4 @@
-"""The posterior of the gap: no gap, process, stretches and single scores, weighed by their evidence."""
+"""The posterior of the gap: no gap, process, ranges and single scores, weighed by their evidence."""
 
 from dataclasses import replace
 from math import sqrt

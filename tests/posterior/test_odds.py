@@ -137,7 +137,7 @@ def test_members_that_share_an_expansion_are_solved_each_by_itself():
         np.testing.assert_allclose(root @ root.T, precision, rtol=1e-10, atol=1e-10)
 
 
-# --- stretches ---
+# --- ranges ---
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A gap that lives in stretches of the scores."""
+"""A gap in ranges of the scores."""
 
 from itertools import product
 from math import sqrt
@@ -22,7 +22,7 @@ def data(cells=64, problems=2, seed=0, gap=0.0):
 
 
 def partitions(level, number, depth):
-    """Every way to cut a stretch: its leaves, and the prior of the cut."""
+    """Every way to cut a range: its leaves, and the prior of the cut."""
     if level == depth:
         yield ((level, number),), 1.0
         return

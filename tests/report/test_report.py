@@ -134,7 +134,7 @@ def test_every_section_is_there():
     assert "Groups, the worst first" not in binary().html()
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 def test_the_class_wise_headline_shows_its_worst_class():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), 200)
@@ -151,7 +151,7 @@ def test_saturated_scores_are_shown_by_their_log_odds_first():
     assert "saturated" in page
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 def test_many_classes_fold_away():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(22), 60)
@@ -202,7 +202,7 @@ def test_a_bar_stays_within_its_cell():
         assert all(0 <= float(v) <= 150 for v in re.findall(r'(?:x1|x2|cx)="([\d.]+)"', drawn))
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 def test_scores_that_are_few_are_shown_each_by_itself():
     rng = np.random.default_rng(0)
     score = np.append(rng.choice([0.2, 0.55, 0.8], 300), [0.95] * 4)
@@ -220,7 +220,7 @@ def test_scores_that_are_few_are_shown_each_by_itself():
     np.testing.assert_array_equal(again.at([0.2, 0.5]).low, found.curve.at([0.2, 0.5]).low)
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 def test_a_score_for_which_one_row_speaks_is_not_called_in_line():
     rng = np.random.default_rng(0)
     score = np.append(0.6 * rng.random(400), 0.9)
@@ -231,7 +231,7 @@ def test_a_score_for_which_one_row_speaks_is_not_called_in_line():
     assert words[0.75 if 0.75 in words else 0.8] in (None, "too few rows")
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 def test_the_table_has_the_scores_that_many_rows_share():
     rng = np.random.default_rng(0)
     score = np.where(rng.random(800) < 0.25, 1.0, np.where(rng.random(800) < 0.2, 0.37, rng.random(800)))
@@ -268,7 +268,7 @@ def test_whole_rows_are_shown_by_pairs_and_predictions():
     assert len(words) == 6
     assert ("wolf", "takes", points(found.probability_transfer.taken[0, 1]), "from", "cat") in words
     assert ("cat", "gives", points(found.probability_transfer.taken[0, 1]), "to", "wolf") in words
-    # Groups of whole rows have no direction; classes have one.
+    # Groups of canonical calibration have no direction; classes have one.
     groups = page[page.index('id="h-groups"') :]
     assert "too high, points" not in groups
     assert "too high, points" in page[page.index('id="h-classes"') : page.index('id="h-groups"')]

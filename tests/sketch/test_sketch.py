@@ -682,8 +682,10 @@ def assessed():
         for notion in NOTIONS if kind == "vector" else ("classwise",):
             sketch = in_pieces(notion, y, p)
             with pytest.MonkeyPatch.context() as patch:
-                if notion == "classwise":  # Every ruler is simulated for every class: one of them will do.
-                    patch.setattr(calibrant.assessment.assess, "RULERS", ("uniform",))
+                if (
+                    notion == "classwise"
+                ):  # Every estimator is simulated for every class: one of them will do.
+                    patch.setattr(calibrant.assessment.assess, "REFERENCE_ESTIMATORS", ("uniform",))
                 rows = calibrant.assess(y, p, notion=notion, rng=0)
                 found[kind, notion] = rows, sketch, sketch.assess(rng=0, name="May", command="made by hand")
     return found
@@ -762,7 +764,7 @@ def test_an_assessment_of_a_sketch_is_shown_and_stored(assessed):
         assert found._repr_html_()
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 def test_an_assessment_counts_its_steps_and_names_its_classes():
     seen, (y, p) = [], matrix(40, classes=3)
     sketch = made("classwise", y, p)
@@ -782,7 +784,7 @@ def warned(notion, y, p, **options):
     return made(notion, y, p, **options).assess(rng=0).warnings
 
 
-@pytest.mark.usefixtures("without_rulers")
+@pytest.mark.usefixtures("without_reference_estimators")
 def test_a_sketch_warns_as_the_rows_do():
     rng = np.random.default_rng(0)
     logit = rng.normal(0, 14, 300)
@@ -806,7 +808,7 @@ def test_a_sketch_warns_as_the_rows_do():
         assert list(warned("binary", labels, p)) == own
 
 
-@pytest.mark.usefixtures("without_rulers")
+@pytest.mark.usefixtures("without_reference_estimators")
 def test_a_sketch_warns_of_what_cells_and_totals_know():
     y, p = matrix(120, classes=4)
     text = " ".join(warned("classwise", np.zeros(120, int), p))
@@ -829,7 +831,7 @@ def test_a_sketch_warns_of_what_cells_and_totals_know():
     )
 
 
-def test_rulers_with_more_bins_than_cells_are_left_out_and_named():
+def test_estimators_with_more_bins_than_cells_are_left_out_and_named():
     y, p = binary(20)
     sketch = Sketch("binary").update(y, p, counts=np.full(20, 10**8))
     found = sketch.assess(rng=0)

@@ -140,7 +140,7 @@ def test_a_sketch_comes_back_to_the_last_bit(folder, kind, weights, notion):
     same(again.update(y, p, **weighing(weight)), sketch.update(y, p, **weighing(weight)))
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 def test_saved_sketches_give_the_same_answers(folder):
     y, p = matrix(80, classes=3)
     for notion in NOTIONS:

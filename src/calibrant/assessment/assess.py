@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from calibrant.sketch import Sketch
 
 #: The paper's five estimators with its heuristics, by which the headline is measured too.
-RULERS = ("uniform", "adaptive", "uniform-convex", "adaptive-convex", "density")
+REFERENCE_ESTIMATORS = ("uniform", "adaptive", "uniform-convex", "adaptive-convex", "density")
 BINS = Binned("uniform", 15)
 # For the axis of log odds: its bins, and the log odds between the cells of its histogram.
 BY_MASS = Binned("adaptive", 15)
@@ -72,7 +72,7 @@ class Material:
         That of the headline first.
     names : tuple of str
         What the classes are called.
-    rulers : sequence of str
+    by_estimator : sequence of str
         Estimators that measure the headline beside the default.
     groups : sequence of Group
     accuracy : Balance or None
@@ -83,7 +83,7 @@ class Material:
         Number of rows, and what identifies them.
     name, command : str, optional
     data : Predictions or None
-        Whole rows, where they are at hand.
+        The rows, where they are at hand.
     decision : pair of Question and Cost, or None
         What acting on the scores is asked to cost.
     tempered : Softmax or None
@@ -132,7 +132,7 @@ def assess_predictions(
     material = Material(
         tasks=tasks,
         names=names,
-        by_estimator=rulers_for(pictured(headline, n_classes=len(names)), len(names)),
+        by_estimator=reference_estimators_for(pictured(headline, n_classes=len(names)), len(names)),
         groups=() if groups is None else _groups_of(data, headline, *groups),
         accuracy=None,
         scores=scores,
@@ -164,7 +164,7 @@ def assess_sketch(
     """Assess a sketch by its one notion, as far as its sums allow; see `calibrant.assess`."""
     level, task = inputs.level(level), sketch.task
     names = names_of(sketch.labels, class_names, vector=sketch.is_vector)
-    usual = rulers_for(task.notion, len(names))
+    usual = reference_estimators_for(task.notion, len(names))
     by_estimator = [estimator_name for estimator_name in usual if sketch.has_cells_for(estimator_name)]
     material = Material(
         tasks=[task],
@@ -194,7 +194,7 @@ def _assemble(
     """Answer all questions, and put together what follows."""
     seed, names = inputs.seeded(rng), material.names
     headline = material.tasks[0]
-    # Whole rows have no curve: another notion's stands for it, with all that goes with a curve.
+    # The canonical notion has no curve: another notion's stands for it, with all that goes with a curve.
     drawn = pictured(headline.notion, n_classes=len(names))
     by_curve, shown = drawn.name, next(q for q in material.tasks if q.notion == drawn)
     by_class = next((q for q in material.tasks if q.notion.classwise), None)
@@ -230,7 +230,7 @@ def _assemble(
         curves=MappingProxyType(all_of("curve")),
         diagrams=MappingProxyType(all_of("diagram")),
         odds=_odds(shown, _worst(estimates[by_curve]), level),
-        by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("ruler")),
+        by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("estimator")),
         by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names, material.data),
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
         balance=accuracy if shown.notion.classwise else balance_of(shown, estimates[by_curve], level),
@@ -281,7 +281,7 @@ def _jobs(
     level, seed = options["level"], options["rng"]
     jobs: dict[Job, Callable[[], Any]] = {}
     for estimator_name in material.by_estimator:
-        jobs["ruler", estimator_name] = partial(estimate, shown, estimator=estimator_name, **options)
+        jobs["estimator", estimator_name] = partial(estimate, shown, estimator=estimator_name, **options)
     if (
         material.data is not None
         and (trial := CrossFit.of(material.data, seed, material.tempered)) is not None
@@ -343,9 +343,9 @@ def _of_class(estimates: Mapping[str, Estimate], name: str, label: Any) -> Estim
     return by_class[label]
 
 
-def rulers_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
+def reference_estimators_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
     """Return the estimators of the literature that are shown; of many classes the default alone."""
-    return RULERS if notion.size(n_classes) <= MANY else ()
+    return REFERENCE_ESTIMATORS if notion.size(n_classes) <= MANY else ()
 
 
 def _count_steps(material: Material) -> int:

@@ -143,7 +143,7 @@ class Assessment(Serializable):
         By notion; the canonical notion has no curve and no diagram.
     odds : Odds
         The scores of `curve` (class-wise, those of the worst class) for an axis of log odds.
-    rulers : mapping
+    by_estimator : mapping
         The error of the notion `shown` by `auto` and by the paper's five estimators.
     by_class, by_group : tuples of Row
         The worst first; intervals and p-values allow for looking at many.
@@ -165,7 +165,7 @@ class Assessment(Serializable):
     level, seed, created, digest, name, command, version
         Level of all intervals, seed of the simulations, date, SHA-256 of the data, name of the data,
         the command that wrote it, version of calibrant.
-    cure : Cure or None
+    recalibration : RecalibrationGain or None
         What recalibrating would do, to the error of the notion `shown`; None without rows, as of a sketch.
     probability_transfer : ProbabilityTransfer or None
         For the canonical notion of 3 to 12 classes, which of them take probability from which, and at

@@ -1,4 +1,4 @@
-"""Where whole rows go wrong: which classes take probability from which, and at which predictions."""
+"""Probability transfer between classes: which class takes from which, and at which predictions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Predicted(NamedTuple):
 
 
 def probability_transfer_of(task: CalibrationTask) -> ProbabilityTransfer | None:
-    """Return where a question about whole rows sees a gap; None of two classes, and of too many.
+    """Return the probability transfer of a canonical task; None with two classes, or with too many.
 
     The gaps at predictions of each class are scaled so that they add up to the estimate.
     """

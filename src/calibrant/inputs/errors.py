@@ -70,7 +70,7 @@ PYTHON = Words(
         "ece": "ask ece() for it",
         "scores": "these may be predicted labels: name the scores by scores=",
         "sketch": "calibrant.Sketch.load reads it",
-        "whole": "ece(), estimate(), compare() and assess() compare whole rows in memory",
+        "whole": "ece(), estimate(), compare() and assess() measure canonical calibration in memory",
         "sample_weight": "for importance weights pass sample_weight=",
         "rows": "ask estimate(), compare() or assess() about rows in memory",
     }
@@ -149,7 +149,7 @@ class InputError(ValueError):
 
 
 class InputWarning(UserWarning):
-    """An argument breaks no rule, and is hardly what was meant."""
+    """Valid but probably unintended input."""
 
 
 class InputTypeError(InputError, TypeError):

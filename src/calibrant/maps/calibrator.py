@@ -267,7 +267,9 @@ class Calibrator:
         """
         self._check_choices()
         if METHODS[self.method].one is None:
-            raise InputError("method", "be a map of one score", self.method, hint="it needs whole rows")
+            raise InputError(
+                "method", "be a map of one score", self.method, hint="it needs the scores of all classes"
+            )
         self.classes_, self.columns_ = task.labels, None
         self._vector = not task.notion.classwise
         self._positive = task.positive

@@ -297,7 +297,7 @@ def test_coarser_residuals_keep_their_sums(seed, n, most, weighting):
     close((coarse.mass * coarse.score).sum(), (fine.mass * fine.score).sum())
 
 
-# --- over whole rows -------------------------------------------------------------------------------
+# --- over rows -------------------------------------------------------------------------------
 
 
 @few

@@ -92,7 +92,7 @@ def test_the_order_of_columns_matters_only_to_ties():
     assert turned == pytest.approx(plain, abs=1e-12)
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 def test_everything_answers_about_the_largest_scores():
     label, score = model(300, 4)
     result = calibrant.estimate(label, score, notion="top:2", rng=0)
@@ -158,7 +158,7 @@ def test_pairs_are_never_mirrored(estimator):
     assert problem.support == (0.0, 1.0)
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 def test_everything_answers_about_pairs_in_their_words():
     right, confidence = pairs()
     result = calibrant.estimate(right, confidence, notion="correctness", rng=0)

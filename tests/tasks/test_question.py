@@ -1,4 +1,4 @@
-"""What follows from a question is computed once, and no other room compares the name of a notion."""
+"""What follows from a question is computed once, and no other package compares the name of a notion."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_an_estimate_of_many_classes_computes_the_posterior_of_each_once(compute
     assert sorted(computed) == [5, 16]  # some classes at a time, each by one of the threads
 
 
-@pytest.mark.usefixtures("few_rulers")
+@pytest.mark.usefixtures("few_reference_estimators")
 def test_an_assessment_computes_the_posterior_once_for_each_notion(computed):
     calibrant.assess(*binary(), rng=0)
     assert computed == [1, 1, 1]  # class, confidence, and class of recalibrated scores

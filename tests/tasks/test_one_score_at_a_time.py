@@ -1,4 +1,4 @@
-"""Where whole rows cannot be compared, that is said before anything is read."""
+"""Where canonical calibration cannot be measured, that is said before anything is read."""
 
 import zipfile
 

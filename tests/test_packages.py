@@ -1,4 +1,4 @@
-"""The rooms of the package: what flows goes from left to right, and no room does another's work."""
+"""The packages import from left to right only, and none does the work of another."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ from calibrant.tasks.notions import NOTIONS
 
 ROOT = Path(calibrant.__file__).parent
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
-ROOMS = (
+PACKAGES = (
     *("compiled", "atomic", "inputs", "score_data", "tasks", "posterior", "estimators", "curves", "maps"),
     *("inference", "decisions", "sketch", "assessment", "api", "data", "plot", "report", "sklearn"),
     *("published", "experiment", "cli"),
@@ -23,18 +23,18 @@ ROOMS = (
 # asked, and the estimator that cross-fits any map.
 TO_THE_RIGHT = {
     ("estimators", "maps"),
-    *((room, "plot") for room in ("curves", "inference", "decisions", "assessment")),
+    *((package, "plot") for package in ("curves", "inference", "decisions", "assessment")),
     ("assessment", "report"),
-    *(("sketch", room) for room in ("api", "data")),
+    *(("sketch", package) for package in ("api", "data")),
 }
 
 
-def room_of(path):
+def package_of(path):
     return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
 def imports(tree, *, inner=False):
-    """Rooms that a module imports from, and whether within a function; types alone do not count."""
+    """Packages that a module imports from, and whether within a function; types alone do not count."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
@@ -45,19 +45,19 @@ def imports(tree, *, inner=False):
                     continue
                 first, *rest = (f"{module}.{alias.name}" if module else alias.name).split(".")
                 if first == "calibrant":
-                    yield rest[0] if rest and rest[0] in ROOMS else "api", inner
+                    yield rest[0] if rest and rest[0] in PACKAGES else "api", inner
         yield from imports(node, inner=inner or isinstance(node, ast.FunctionDef))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_room_imports_only_from_its_left(path):
-    room = room_of(path)
-    if room in ("__init__", "__main__"):  # the names of all rooms, and the program
+def test_a_package_imports_only_from_its_left(path):
+    package = package_of(path)
+    if package in ("__init__", "__main__"):  # the names of all packages, and the program
         return
-    assert room in ROOMS, f"{room} is no room"
+    assert package in PACKAGES, f"{package} is no package"
     for other, inner in imports(MODULES[path]):
-        leads_right = inner and (room, other) in TO_THE_RIGHT
-        assert ROOMS.index(other) <= ROOMS.index(room) or leads_right, f"{room} imports {other}"
+        leads_right = inner and (package, other) in TO_THE_RIGHT
+        assert PACKAGES.index(other) <= PACKAGES.index(package) or leads_right, f"{package} imports {other}"
 
 
 def test_few_modules_lie_outside_of_the_rooms():
@@ -67,7 +67,7 @@ def test_few_modules_lie_outside_of_the_rooms():
 def test_nothing_prints_outside_the_command_line():
     for path, tree in MODULES.items():
         names = [getattr(node.func, "id", "") for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        assert room_of(path) == "cli" or "print" not in names, path
+        assert package_of(path) == "cli" or "print" not in names, path
 
 
 def names_a_notion(node):
@@ -83,7 +83,7 @@ def is_notion(text):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_name_of_a_notion_is_compared_outside_its_room(path):
-    if room_of(path) == "questions":
+    if package_of(path) == "questions":
         return
     for node in ast.walk(MODULES[path]):
         compared = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
