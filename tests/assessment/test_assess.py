@@ -227,8 +227,8 @@ def test_json_and_pickle_round_trips(one, many):
         assert again.html() == found.html()
         assert pickle.loads(pickle.dumps(found)).to_json() == found.to_json()
     assert json.loads(one.to_json())["value"] == one.estimate.value
-    with pytest.raises(ValueError, match=r"^assessment\.format must be 1, got 7; it was saved"):
-        calibrant.Assessment.from_dict({"format": 7})
+    with pytest.raises(ValueError, match=r"^assessment\.schema must be 1, got 7; it was written"):
+        calibrant.Assessment.from_dict({"schema": 7})
 
 
 def test_the_same_seed_gives_the_same_assessment_in_any_number_of_threads(monkeypatch):
@@ -431,7 +431,7 @@ def test_standing_out_counts_rejected_classes(many):
 
 
 def test_methods_name_what_was_done(one):
-    for word in ("600 predictions", "class notion", "95 % interval", "seed 0", calibrant.__version__):
+    for word in ("600 predictions", "binary notion", "95 % interval", "seed 0", calibrant.__version__):
         assert word in one.methods
 
 

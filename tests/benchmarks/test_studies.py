@@ -379,7 +379,7 @@ def test_the_study_of_whole_rows(monkeypatch):
     assert 0 <= lower[0] <= truth + 0.2
     monkeypatch.setattr(canonical, "MEASURED_ON", {60: 1, 90: 1})
     monkeypatch.setattr(canonical, "MANY", 60)
-    monkeypatch.setattr(canonical, "REFERENCE_ESTIMATORS", ("softmax", "variational:temperature"))
+    monkeypatch.setattr(canonical, "NAMED", ("softmax", "variational:temperature"))
     for family in ("logistic", "naive-bayes"):
         truth, off, held = canonical.paper_cell((3, 0, family, 1.0))
         assert 0 < truth < 1

@@ -377,7 +377,7 @@ def test_what_is_no_record_is_refused():
     with pytest.raises(InputError, match="regret must be a mapping"):
         Regret.from_dict([1])
     with pytest.raises(InputError, match=r"regret\.value must be given"):
-        Regret.from_dict({})
+        Regret.from_dict({"schema": 1})
     with pytest.raises(InputError, match="regret must be JSON"):
         Regret.from_json("{")
 

@@ -123,4 +123,4 @@ def test_an_annotation_without_a_rule_is_a_fault_of_the_class():
 
     Odd.__annotations__["value"] = complex
     with pytest.raises(TypeError, match=r"odd\.value: the codec has no rule for"):
-        Odd.from_dict({"value": 1})
+        Odd.from_dict({"schema": 1, "value": 1})

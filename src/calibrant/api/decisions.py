@@ -100,7 +100,7 @@ def regret(
 
     Three actions, one of them to ask somebody:
 
-    >>> costs = {"no": [0, 5], "yes": [1, 0], "build_task": [0.3, 0.3]}
+    >>> costs = {"no": [0, 5], "yes": [1, 0], "ask": [0.3, 0.3]}
     >>> calibrant.regret(rng.random(2000) < score**2, score, costs, rng=0).actions
     ('no', 'yes', 'ask')
     """

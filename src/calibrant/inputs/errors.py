@@ -109,6 +109,7 @@ class InputError(ValueError):
     >>> error = InputError("y_prob", "lie in [0, 1]", 1.5, row=3)
     >>> print(error)
     y_prob must lie in [0, 1], got 1.5 at row 3
+    >>> from calibrant.inputs.errors import Words
     >>> error.message(Words({"y_prob": "scores"}, first_row=1))
     'scores must lie in [0, 1], got 1.5 at row 4'
     """
