@@ -266,7 +266,7 @@ def test_it_fits_a_phone(browser, files):
         for details in page.locator("details").all():
             details.evaluate("element => { element.open = true }")
         assert page.evaluate(CUT) == []
-        # What a score means is read without scrolling.
+        # The frequency at a score is visible without scrolling.
         assert page.evaluate("(table => table.scrollWidth <= table.parentElement.clientWidth)"
                              "(document.querySelector('.lookup'))"), name  # fmt: skip
         keep(page, f"{name}-phone")

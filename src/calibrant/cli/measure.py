@@ -1,4 +1,4 @@
-"""Commands that measure one file: its error, what a score means, what it costs, which estimator to trust."""
+"""Commands on one file: calibration error, frequency at a score, decision regret, estimator to use."""
 
 from __future__ import annotations
 

@@ -44,11 +44,6 @@ class Problem:
 
     data: ScoreData
 
-    @property
-    def evidence(self) -> ScoreData:
-        """The same as `data`, under its former name."""
-        return self.data
-
     @cached_property
     def held(self) -> Residuals:
         """Mass and residual at each distinct score."""

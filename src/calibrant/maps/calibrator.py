@@ -317,7 +317,7 @@ class Calibrator:
         options = {} if self.monotone == "auto" else {"monotone": bool(self.monotone)}
         self.n_, self.notion_ = float(task.n), task.notion.name
         self._multiclass = None
-        self._problems = [Problem(evidence) for evidence in task.problems]
+        self._problems = [Problem(data) for data in task.problems]
         self._forms = [fit(problem, **options) for problem in self._problems]
         self._bands = [{} for _ in self._problems]
         return self
@@ -687,7 +687,7 @@ class Calibrator:
                 known = ", ".join(f"{each:g}" for each in sorted(bands))
                 raise InputError("level", f"be one that was saved with the map: {known}", level)
             problem = self._problems[k]
-            about = problem.average, problem.held, problem.evidence.support
+            about = problem.average, problem.held, problem.data.support
             bands[level] = Band.of(level, beyond_all_scores(*about, level))
         return bands[level]
 
