@@ -15,7 +15,18 @@ from calibrant.tasks.notions import NOTIONS
 ROOT = Path(calibrant.__file__).parent
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 PACKAGES = (
-    *("compiled", "atomic", "inputs", "score_data", "tasks", "posterior", "estimators", "curves", "maps"),
+    *(
+        "settings",
+        "compiled",
+        "atomic",
+        "inputs",
+        "score_data",
+        "tasks",
+        "posterior",
+        "estimators",
+        "curves",
+        "maps",
+    ),
     *("inference", "decisions", "sketch", "assessment", "api", "data", "plot", "report", "sklearn"),
     *("published", "experiment", "cli"),
 )
