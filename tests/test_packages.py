@@ -15,20 +15,9 @@ from calibrant.tasks.notions import NOTIONS
 ROOT = Path(calibrant.__file__).parent
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 PACKAGES = (
-    *(
-        "settings",
-        "compiled",
-        "atomic",
-        "inputs",
-        "score_data",
-        "tasks",
-        "posterior",
-        "estimators",
-        "curves",
-        "maps",
-    ),
-    *("inference", "decisions", "sketch", "assessment", "api", "data", "plot", "report", "sklearn"),
-    *("published", "experiment", "cli"),
+    *("settings", "parallel", "compiled", "atomic", "inputs", "score_data", "tasks", "posterior"),
+    *("estimators", "curves", "maps", "inference", "decisions", "sketch", "assessment", "api", "data"),
+    *("plot", "report", "sklearn", "published", "experiment", "cli"),
 )
 # Methods that lead to the right import inside the function: .plot, .to_html, what a sketch can be made of and
 # asked, and the estimator that cross-fits any map.

@@ -1,6 +1,6 @@
 """Hold the tuned numbers of the methods: what each one means, how it was chosen, and what changing it does.
 
-Numbers that follow from arithmetic (rounding tolerances, sizes of chunks) stay beside the code that uses them.
+Numbers that follow from arithmetic (rounding tolerances, chunk sizes) stay beside the code that uses them.
 Code reads a setting where it needs it, as an attribute of an instance below, so that a study can change it.
 ``benchmarks/sensitivity.py`` measures the effect of each setting, and ``docs/methods/settings.md`` shows it.
 """

@@ -14,7 +14,7 @@ import pytest
 from tests.oracles import proper as oracle
 
 import calibrant
-from calibrant import compiled
+from calibrant import parallel
 from calibrant.assessment import Balance
 from calibrant.assessment import text as wording
 from calibrant.assessment.decomposition import log_loss_of_classes, of_event
@@ -233,9 +233,9 @@ def test_json_and_pickle_round_trips(one, many):
 
 def test_the_same_seed_gives_the_same_assessment_in_any_number_of_threads(monkeypatch):
     (y, p), groups = binary(200), np.arange(200) % 2
-    monkeypatch.setenv(compiled.THREADS, "1")
+    monkeypatch.setenv(parallel.THREADS, "1")
     one = calibrant.assess(y, p, groups=groups, name="rain")
-    monkeypatch.setenv(compiled.THREADS, "3")
+    monkeypatch.setenv(parallel.THREADS, "3")
     assert calibrant.assess(y, p, groups=groups, rng=one.seed, name="rain").to_json() == one.to_json()
     assert calibrant.assess(y, p[::-1], rng=0).digest != one.digest
 

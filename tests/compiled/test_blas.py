@@ -8,8 +8,8 @@ import pytest
 import scipy.linalg  # noqa: F401 - its library is found only once it is loaded
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from calibrant import compiled
-from calibrant.compiled.blas import one_blas_thread
+from calibrant import parallel
+from calibrant.parallel import one_blas_thread
 
 
 def blas_threads():
@@ -65,10 +65,10 @@ def test_threads_that_end_in_another_order_share_the_limit():
 
 @pytest.mark.parametrize("count", ["1", "2"])
 def test_linear_algebra_has_one_thread_while_others_share_the_work(monkeypatch, count):
-    monkeypatch.setenv(compiled.THREADS, count)
+    monkeypatch.setenv(parallel.THREADS, count)
     alone = {2} if count == "1" else {1}
-    assert list(compiled.shared(lambda _: blas_threads(), [0, 1])) == [alone, alone]
-    with compiled.aside() as begin:
+    assert list(parallel.parallel_map(lambda _: blas_threads(), [0, 1])) == [alone, alone]
+    with parallel.background() as begin:
         assert begin(blas_threads)() == alone
     assert blas_threads() == {2}
 

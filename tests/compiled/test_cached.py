@@ -8,8 +8,8 @@ from dataclasses import FrozenInstanceError, dataclass
 import pytest
 
 import calibrant
-from calibrant.compiled.cached import cached_property
 from calibrant.inputs import predictions
+from calibrant.parallel import cached_property
 from calibrant.tasks import CalibrationTask
 from calibrant.tasks.notions import named
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant import compiled
+from calibrant import compiled, parallel
 from calibrant.score_data import COARSE, Layout, OneHot, loops, tally
 from oracles import tally as oracle
 from plainly import needs_loops, plain
@@ -238,7 +238,7 @@ def test_results_are_the_same_bits_for_any_number_of_threads(monkeypatch, weight
     monkeypatch.setattr(loops, "PIECE", 999)
     found = []
     for threads in ("1", "2", "5"):
-        monkeypatch.setenv(compiled.THREADS, threads)
+        monkeypatch.setenv(parallel.THREADS, threads)
         found.append(everything())
     for sums in zip(expected, *found, strict=True):
         close(sums[1], sums[0])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant import compiled
+from calibrant import compiled, parallel
 from calibrant.compiled.versions import versions
 from plainly import plain
 
@@ -40,7 +40,7 @@ def test_versions_are_printed_one_a_line(capsys):
     assert lines["numpy"] == np.__version__
     assert lines["calibrant"] == version("calibrant")
     assert lines["loops"] == compiled.in_use()
-    assert lines["threads"] == str(compiled.threads())
+    assert lines["threads"] == str(parallel.threads())
 
 
 def test_what_is_not_installed_is_not_named(monkeypatch):
@@ -84,18 +84,18 @@ def test_the_command_names_the_loops_and_forced_ones():
 
 def test_threads_are_those_the_environment_allows(monkeypatch):
     for said, threads in (("3", 3), ("1", 1)):
-        monkeypatch.setenv(compiled.THREADS, said)
-        assert compiled.threads() == threads
+        monkeypatch.setenv(parallel.THREADS, said)
+        assert parallel.threads() == threads
         assert versions()["threads"] == said
-    monkeypatch.setenv(compiled.THREADS, "")
-    assert compiled.threads() == available()
+    monkeypatch.setenv(parallel.THREADS, "")
+    assert parallel.threads() == available()
 
 
 @pytest.mark.parametrize("said", ["0", "many", "-2", "1.5"])
 def test_what_is_no_number_of_threads_is_warned_of(said, monkeypatch):
-    monkeypatch.setenv(compiled.THREADS, said)
+    monkeypatch.setenv(parallel.THREADS, said)
     with pytest.warns(UserWarning, match=f"CALIBRANT_THREADS must be a whole number from 1 on, got '{said}'"):
-        assert compiled.threads() == available()
+        assert parallel.threads() == available()
 
 
 def test_showing_versions_loads_nothing_heavy():

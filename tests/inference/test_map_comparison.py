@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 import calibrant
-from calibrant import Calibrator, InputError, MapComparison, compiled, inputs
+from calibrant import Calibrator, InputError, MapComparison, inputs, parallel
 from calibrant.inference.map_comparison import mean_of_rows
 from calibrant.maps.folds import cross_fitted, folds_of
 
@@ -59,7 +59,7 @@ def test_nothing_helps_scores_that_are_calibrated():
 
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_rows_are_mapped_by_what_others_taught(threads, monkeypatch):
-    monkeypatch.setenv(compiled.THREADS, threads)
+    monkeypatch.setenv(parallel.THREADS, threads)
     outcome, score = sharpened(60)
     data = inputs.predictions(outcome, score)
     fold = folds_of(data, 3, np.random.default_rng(0))

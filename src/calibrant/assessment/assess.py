@@ -20,8 +20,6 @@ from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
 from calibrant.assessment.probability_transfer import probability_transfer_of
 from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
-from calibrant.compiled import aside
-from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import Progress, curve_of, diagram_of, each_problem
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
@@ -32,6 +30,7 @@ from calibrant.inference.multiplicity import each_level, false_discovery, refine
 from calibrant.inference.result import Estimate
 from calibrant.inputs import Predictions
 from calibrant.maps.multiclass import Softmax, fit_temperature
+from calibrant.parallel import background, one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.simplex import Simplex
@@ -200,7 +199,7 @@ def _assemble(
     by_class = next((q for q in material.tasks if q.notion.classwise), None)
     asked = next((q for q in material.tasks if q.label is not None), None)
     estimates: dict[str, Estimate] = {}
-    with aside() as begin:
+    with background() as begin:
         options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
         jobs = _jobs(material, shown, estimates, options, begin)
         steps = inputs.Steps(progress, _count_steps(material) + len(jobs))

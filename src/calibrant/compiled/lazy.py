@@ -22,8 +22,8 @@ def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[
 
     Examples
     --------
-    >>> lazy_names("calibrant.compiled", {"cached": ("cached_property",)})("cached_property")
-    <class 'calibrant.compiled.cached.cached_property'>
+    >>> lazy_names("calibrant.compiled", {"lazy": ("lazy_names",)})("lazy_names") is lazy_names
+    True
     """
     home = {name: module for module, names in modules.items() for name in names}
 

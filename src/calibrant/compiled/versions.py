@@ -7,6 +7,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 
 from calibrant import compiled
+from calibrant.parallel import threads
 
 # What must be there, and what may be.
 NEEDED = ("calibrant", "numpy", "scipy")
@@ -26,7 +27,7 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             if name in NEEDED:
                 found[name] = "not installed"
-    return {**found, "loops": compiled.in_use(), "threads": str(compiled.threads())}
+    return {**found, "loops": compiled.in_use(), "threads": str(threads())}
 
 
 def show_versions() -> None:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from calibrant import inputs
-from calibrant.compiled import shared
-from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.band import corrected
 from calibrant.curves.by_class import ByClass, each_problem
 from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts, headline, table
@@ -34,6 +32,7 @@ from calibrant.inputs.codec import (
     check_order,
 )
 from calibrant.inputs.wording import percent, size_name
+from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds import model_average
 from calibrant.posterior.score_effects import is_few
@@ -334,7 +333,7 @@ def _by_posterior(
 
     if not classwise:
         return fit(0)
-    curves = shared(fit, range(len(task.labels)))
+    curves = parallel_map(fit, range(len(task.labels)))
     return ByClass(dict(zip(task.labels, curves, strict=True)))
 
 

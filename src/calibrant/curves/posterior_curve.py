@@ -17,8 +17,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import RIDGE, clopper_pearson
+from calibrant.parallel import cached_property
 from calibrant.posterior.log_odds import Mixture
 from calibrant.posterior.log_odds.cells import expit, log_odds
 from calibrant.posterior.score_effects import is_few

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from calibrant.compiled.cached import cached_property
 from calibrant.inputs import InputError, InputTypeError, row_weights, show, show_near
+from calibrant.parallel import cached_property
 
 LABELS = (
     *("label", "labels", "y", "y_true", "true", "truth", "ground_truth", "target", "targets", "class"),

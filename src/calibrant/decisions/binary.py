@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
 from calibrant.decisions.cost import Cost
 from calibrant.inference.clusters import ClusterAdjustment, steps_of
 from calibrant.maps.binary import improved
+from calibrant.parallel import cached_property
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.log_odds import model_average
 from calibrant.score_data import Array, Residuals
-from calibrant.tasks import CalibrationTask
+from calibrant.tasks import CalibrationTask, cached_on_task
 
 # Maximum number of groups by rank; number of folds; seed of the split into folds, fixed so that folds depend
 # on the data only; and the largest group whose rows are split individually (numpy needs fewer than 1e9).
@@ -307,11 +307,11 @@ class BinaryDecisions:
     @classmethod
     def of(cls, task: CalibrationTask, cuts: Array) -> BinaryDecisions:
         """Build groups that no cut divides, and split them into folds; the task caches the result."""
-        key = "decisions on one score", tuple(cuts.tolist())
-        return task.once(key, lambda: cls._build(task, cuts))
+        return _binary_decisions(task, tuple(cuts.tolist()))
 
     @classmethod
-    def _build(cls, task: CalibrationTask, cuts: Array) -> BinaryDecisions:
+    def build(cls, task: CalibrationTask, cuts: Array) -> BinaryDecisions:
+        """Build groups without looking for cached ones."""
         (residuals,) = task.residuals
         posterior = posterior_of(task)
         held = residuals[residuals.mass > 0]
@@ -434,6 +434,11 @@ class BinaryDecisions:
             observed.append((mass * (start_gain + slope * seen), spread * slope**2 * variance))
             usual.append((mass * (start_gain + slope * scored), spread * slope**2 * least))
         return _max_gain(observed, deviate) - NOISE_SHARE * _max_gain(usual, NOISE_DEVIATE)
+
+
+@cached_on_task
+def _binary_decisions(task: CalibrationTask, cuts: tuple[float, ...]) -> BinaryDecisions:
+    return BinaryDecisions.build(task, np.array(cuts))
 
 
 def drawn_shares(rng: np.random.Generator, mass: Array, spread: Array, size: int) -> Array:

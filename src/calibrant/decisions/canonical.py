@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
 from calibrant.decisions.binary import FLOOR, TIED, Gain, drawn_shares, possible_gain
 from calibrant.decisions.cost import Cost
 from calibrant.estimators.canonical.softmax import canonical_error
+from calibrant.parallel import cached_property
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax import SoftmaxPosterior
 from calibrant.score_data import Array

@@ -18,13 +18,13 @@ from typing import Annotated
 import numpy as np
 
 from calibrant import inputs
-from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.band import clopper_pearson
 from calibrant.inference.measured import Measured, Within, interval_deviate
 from calibrant.inference.random_streams import stream
 from calibrant.inputs import ROUNDING, InputError, Serializable
 from calibrant.inputs.codec import Amount, Bounds, Level
 from calibrant.inputs.wording import count, percent
+from calibrant.parallel import one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds.cells import expit, log_odds, nearest, softplus
 from calibrant.score_data import Array, Cells, ScoreData

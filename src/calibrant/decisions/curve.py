@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from calibrant.compiled.blas import one_blas_thread
 from calibrant.decisions.binary import FLOOR, BinaryDecisions, Lines
 from calibrant.decisions.interval import SEED, SETS, ends, simultaneous_deviate
 from calibrant.inputs import InputError, Serializable
@@ -18,6 +17,7 @@ from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
 from calibrant.inputs.codec import UNIT, Ascending, Bounds, Level, Shape, Size, check_lengths, check_order
 from calibrant.inputs.wording import percent, sample_size
+from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array, ScoreData
 from calibrant.tasks import CalibrationTask
 

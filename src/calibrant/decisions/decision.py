@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.compiled.blas import one_blas_thread
 from calibrant.decisions.binary import BinaryDecisions, Lines
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.interval import ends
@@ -21,6 +20,7 @@ from calibrant.inputs import Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs.codec import UNIT, Level, Size, check_order
 from calibrant.inputs.wording import percent, sample_size
+from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask
 

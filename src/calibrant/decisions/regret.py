@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.compiled import shared
-from calibrant.compiled.blas import one_blas_thread
 from calibrant.decisions.binary import BinaryDecisions, Lines, recalibrated
 from calibrant.decisions.canonical import CanonicalDecisions
 from calibrant.decisions.cost import Cost
@@ -24,6 +22,7 @@ from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable, cl
 from calibrant.inputs import level as check_level
 from calibrant.inputs.codec import Amount, Bounds, Count, Level, Probability, Size, check_order
 from calibrant.inputs.wording import percent, sample_size
+from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.posterior.softmax import FEW, SoftmaxPosterior
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask, named
@@ -257,7 +256,7 @@ def _binary_null(decisions: BinaryDecisions, lines: Lines, rng: np.random.Genera
         simulated = replace(steps, residual=residual)
         return float(decisions.regret(lines, recalibrated(simulated, decisions.groups.score))[0])
 
-    estimates = list(shared(simulated_estimate, list(sets)))
+    estimates = list(parallel_map(simulated_estimate, list(sets)))
     levels = {level: float(np.quantile(estimates, level)) for level in QUANTILES}
     return Null(float(np.mean(estimates)), MappingProxyType(levels))
 

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from calibrant import inputs
-from calibrant.compiled.blas import one_blas_thread
-from calibrant.compiled.cached import cached_property
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.interval import simultaneous_deviate
 from calibrant.inference.interval import first_of_each
@@ -36,6 +34,7 @@ from calibrant.inputs.codec import (
     check_order,
 )
 from calibrant.inputs.wording import counted, percent, sample_size
+from calibrant.parallel import cached_property, one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.clusters import are_alone, effective_clusters

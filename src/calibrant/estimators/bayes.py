@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits
 from calibrant.inputs import check_choice
+from calibrant.parallel import cached_property
 from calibrant.posterior.gap import PooledClasses, Posterior, Terms, pool_classes
 from calibrant.posterior.variance_time import n_cells, n_points
 from calibrant.score_data import Array, Residuals, ScoreData

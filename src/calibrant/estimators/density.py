@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits, number_or_text
 from calibrant.estimators.smoothing import NARROWEST, RULES, STEP, WIDEST, Grid, steps
 from calibrant.inputs import InputError, check_choice, is_number
+from calibrant.parallel import cached_property
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.kernels import KERNELS, overlap
 from calibrant.score_data.moments import distinct

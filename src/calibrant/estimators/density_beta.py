@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Entry, Estimator, SeveralFits, number_or_text
 from calibrant.estimators.density import LEAST, Density, DensityFit, check_bandwidth, fit_by_grid
 from calibrant.estimators.smoothing import RULES
 from calibrant.inputs import InputError, check_choice, is_number
+from calibrant.parallel import cached_property
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.beta import Kind, bits_for, masses, shapes, spread, sums
 from calibrant.score_data.kernels import KERNELS

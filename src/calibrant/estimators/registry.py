@@ -12,10 +12,10 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from calibrant.compiled import once
 from calibrant.estimators.base import Entry, Estimator, SupportsFit, refuse_parameter
 from calibrant.estimators.bayes import Bayes
 from calibrant.inputs import InputError, InputTypeError, check_choice, show
+from calibrant.parallel import compute_once
 from calibrant.score_data import Array
 
 #: What callers may pass for an estimator: a name, a value with `fit`, or a plain function.
@@ -58,7 +58,7 @@ def _of_package() -> list[Entry]:
     return entries
 
 
-_entries = once(_of_package)
+_entries = compute_once(_of_package)
 
 
 def _add(estimator: type[Estimator], entries: list[Entry]) -> None:

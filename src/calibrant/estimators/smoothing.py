@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
 from calibrant.estimators.binned import shared
+from calibrant.parallel import cached_property
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.kernels import gain
 from calibrant.score_data.moments import distinct

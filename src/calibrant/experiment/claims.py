@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from calibrant import inputs
-from calibrant.compiled.cached import cached_property
 from calibrant.estimators import FIFTEEN
 from calibrant.experiment import studies as side
 from calibrant.experiment.procedure import NOTIONS, title
 from calibrant.experiment.summary import Summary, resampled_medians
+from calibrant.parallel import cached_property
 from calibrant.score_data import Array
 
 TIE, SUPPORT, RESAMPLES = 0.03, 0.75, 200

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
+from calibrant.parallel import cached_property
 from calibrant.score_data import Array
 
 # Rows whose densities are computed together.

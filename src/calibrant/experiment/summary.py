@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.atomic import csv_text, write_whole
-from calibrant.compiled.cached import cached_property
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.procedure import STATISTICS, Settings
 from calibrant.experiment.store import Store
+from calibrant.parallel import cached_property
 from calibrant.score_data import Array
 
 READINGS = ("published", "corrected", "normalised")

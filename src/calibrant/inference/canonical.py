@@ -22,7 +22,7 @@ from calibrant.posterior.softmax import FEW, NORMS, CanonicalError, SoftmaxPoste
 from calibrant.posterior.softmax.fit import chance_of
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
-from calibrant.tasks import CalibrationTask
+from calibrant.tasks import CalibrationTask, cached_on_task
 
 # Default number of data sets simulated under H0, and the quantiles of the null distribution that are
 # returned.
@@ -33,11 +33,17 @@ NULL_ROWS, NULL_DATA_SETS = 1000, 3
 NAMED_DATA_SETS = 5
 
 
+@cached_on_task
+def _second_class(task: CalibrationTask) -> CalibrationTask:
+    """Return the binary task of the second of two classes."""
+    return task.about_class(1)
+
+
 def of_two_classes(
     task: CalibrationTask, norm: str, ask: Callable[[CalibrationTask, Any], Estimate]
 ) -> Estimate:
     """Return the estimate of two classes: that of the binary notion, scaled, since the gaps are opposite."""
-    binary_task = task.once("one class", lambda: task.about_class(1))
+    binary_task = _second_class(task)
     binary, scale = ask(binary_task, "l1"), scale_of(norm)
     scaled = ask(binary_task, "l2") if norm == "l2" else binary
     null = Null(
@@ -112,9 +118,9 @@ def estimate_canonical(
     """Estimate the error on the simplex of more than two classes."""
     rows, error = task.simplex, canonical_error(task)
     sims = SIMULATED if n_resamples is None else n_resamples
-    test = task.once(("score test", seed, sims), lambda: _score_test(task, seed, sims))
+    test = _score_test(task, seed, sims)
     null = _null(task, test, norm, seed)
-    bound = task.once("held out", lambda: refitted(rows))
+    bound = _held_out(task)
     low, high = error.interval(norm, level)
     metadata: dict[str, Any] = {"n": rows.n, "estimator": Softmax.name, "seed": seed}
     metadata |= {"n_resamples": sims, "p_floor": 1 / (1 + sims)}
@@ -146,6 +152,13 @@ def _class_estimates(
     return estimates
 
 
+@cached_on_task
+def _held_out(task: CalibrationTask) -> Array:
+    """Return the probabilities of each row by posteriors of other rows."""
+    return refitted(task.simplex)
+
+
+@cached_on_task
 def _score_test(task: CalibrationTask, seed: int, sims: int) -> ScoreTest:
     error = canonical_error(task)
     return p_value(task.simplex, error.posterior.blocks, stream(seed, "score test"), sims)
@@ -157,7 +170,7 @@ def _null(task: CalibrationTask, test: ScoreTest, norm: str, seed: int) -> Null:
     Both come from data sets simulated under H0. The estimated size of a gap is proportional to the square
     root of its posterior probability (l1), or to the probability itself (l2, squared).
     """
-    scale = task.once(("scale", seed), lambda: _null_gap_size(task.simplex, stream(seed, "size")))[norm]
+    scale = _null_gap_sizes(task, seed)[norm]
     probability = chance_of(test.null)
     # The value is the mean of the fitted and the held-out error. The latter is 0 on average under H0.
     values: Array = probability * scale * (probability if norm == "l2" else np.sqrt(probability)) / 2
@@ -165,6 +178,12 @@ def _null(task: CalibrationTask, test: ScoreTest, norm: str, seed: int) -> Null:
         values = np.sqrt(values)
     quantiles = dict(zip(NULL_QUANTILES, np.quantile(values, NULL_QUANTILES).tolist(), strict=True))
     return Null(float(values.mean()), MappingProxyType(quantiles))
+
+
+@cached_on_task
+def _null_gap_sizes(task: CalibrationTask, seed: int) -> dict[str, float]:
+    """Return the estimated sizes of a gap under H0, by norm."""
+    return _null_gap_size(task.simplex, stream(seed, "size"))
 
 
 def _null_gap_size(rows: Simplex, rng: np.random.Generator) -> dict[str, float]:

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant import compiled
 from calibrant.estimators.base import Norm
 from calibrant.inference.interval import (
     Simulation,
@@ -42,7 +41,8 @@ from calibrant.inference.interval import (
 from calibrant.inference.measure import TOGETHER
 from calibrant.inference.multiplicity import refined
 from calibrant.inference.null import Ranked, SimulatedNull, rank, ranked
-from calibrant.posterior.gap import Posterior, Terms, pool_classes
+from calibrant.parallel import compute_once, parallel_map
+from calibrant.posterior.gap import Posterior, Terms, pool_classes, posterior_of
 from calibrant.posterior.variance_time import CELLS, n_cells
 from calibrant.score_data import Array, Residuals, ScoreData
 from calibrant.score_data.draws import Outcomes
@@ -92,13 +92,17 @@ class Classes:
 
     @classmethod
     def of(cls, task: CalibrationTask) -> Classes:
-        """Compute the posteriors class by class, without holding the residuals of all classes."""
+        """Compute the posteriors class by class, without holding the residuals of all classes.
+
+        The posterior is stored for `posterior_of`, too.
+        """
         fine, plain, steps = [], [], []
         for posterior_part, plain_part, residuals in _posteriors(task):
             fine.append(posterior_part)
             plain.append(plain_part)
             steps += residuals
-        posterior = task.once("posterior", lambda: Posterior.joined(fine))
+        posterior = Posterior.joined(fine)
+        posterior_of.store(task, posterior)
         variance = [float((each.spread * each.score * (1 - each.score)).sum()) for each in steps]
         cells = simulated_cells(float(np.mean(variance)), len(steps))
         all_plain = Posterior.joined(plain)
@@ -117,7 +121,7 @@ def _posteriors(task: CalibrationTask) -> Iterator[tuple[Posterior, Posterior, l
 
     for block in task.blocks:
         pieces = [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]
-        yield from compiled.shared(compute, pieces)
+        yield from parallel_map(compute, pieces)
 
 
 def simulated_cells(variance: float, classes: int) -> int:
@@ -186,7 +190,7 @@ def joint(
             return _ClassSums.of(plain[members].again(z), error_norm, sets)
 
         sums, pieces = _RunningSums(sets), _slices(classes, sets * cells)
-        for members, added in zip(pieces, compiled.shared(drawn, pieces), strict=True):
+        for members, added in zip(pieces, parallel_map(drawn, pieces), strict=True):
             sums.add(added)
             for _ in range(classes)[slice(0) if errors else members]:
                 step()
@@ -208,7 +212,7 @@ def independent(alone: Alone, norm: Norm, step: Callable[[], object]) -> Nulls:
     """
     n_classes, cells = len(alone.steps), alone.cells
     observed, sums, bayes_factors = _RunningSums(1), _RunningSums(N_DATA_SETS * N_PERMUTATIONS), []
-    for test, rng in zip(compiled.shared(alone.draw, range(n_classes)), alone.rngs, strict=True):
+    for test, rng in zip(parallel_map(alone.draw, range(n_classes)), alone.rngs, strict=True):
         alone.first.append(test.simulated)
         observed.add(_ClassSums.of(test.observed, norm))
         bayes_factors.append(test.first.some)
@@ -256,7 +260,7 @@ class Alone:
         self.norm, self.rngs, self.alpha, self.n_resamples = norm, rngs, alpha, n_resamples
         self.first: list[SimulatedNull] = []
         # Several threads may ask for classes in any order; each generator must be used once.
-        self._all = compiled.once(self._simulate)
+        self._all = compute_once(self._simulate)
 
     def draw(self, k: int, sets: int = N_DATA_SETS) -> Ranked:
         """Test one class."""
@@ -275,7 +279,7 @@ class Alone:
         are repeated.
         """
         members = range(len(self.steps))
-        alone = self.first or list(compiled.shared(lambda k: self.draw(k).simulated, members))
+        alone = self.first or list(parallel_map(lambda k: self.draw(k).simulated, members))
         p_values = np.array([simulation.p_value for simulation in alone])
         n_repeated = max(MAX_REPEATED, int(MAX_REPEATED_SHARE * len(alone)))
         order = np.lexsort((-self.some, p_values))[:n_repeated]
@@ -411,7 +415,7 @@ def interval(
             )
 
         sums, each_error, sampling_sds = _RunningSums(N_INTERVAL_SETS), [], []
-        for own_error, sampling_sd, added in compiled.shared(simulated, range(len(grids))):
+        for own_error, sampling_sd, added in parallel_map(simulated, range(len(grids))):
             sums.add(added)
             each_error.append(own_error)
             sampling_sds.append(sampling_sd)

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.inference.classes import joint
 from calibrant.inference.null import AT_ONCE, STEPS, SimulatedNull, ranked
 from calibrant.inputs import by_name
+from calibrant.parallel import cached_property
 from calibrant.posterior import Posterior
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import (

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from calibrant import inputs
-from calibrant.compiled.blas import one_blas_thread
 from calibrant.estimators import EstimatorLike, Norm
 from calibrant.inference.canonical import contributions_of_rows
 from calibrant.inference.clusters import by_cluster
@@ -24,6 +23,7 @@ from calibrant.inference.result import Estimate
 from calibrant.inputs import ROUNDING, InputError, Serializable
 from calibrant.inputs.codec import Bounds, Level, Probability, check_order
 from calibrant.inputs.wording import percent
+from calibrant.parallel import one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask, named

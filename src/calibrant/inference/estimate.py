@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from calibrant import inputs
-from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import ByClass
 from calibrant.estimators import Estimator, Norm, resolve
 from calibrant.inference import classes
@@ -27,10 +26,11 @@ from calibrant.inference.joint_labels import Labels, columns_of, label_sets
 from calibrant.inference.measure import errors_of
 from calibrant.inference.random_streams import in_canonical_order, key_of, stream
 from calibrant.inference.result import Estimate, Null
+from calibrant.parallel import one_blas_thread
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Array, ScoreData
-from calibrant.tasks import CalibrationTask, Rows
+from calibrant.tasks import CalibrationTask, Rows, cached_on_task
 from calibrant.tasks.notions import combined
 
 # Default number of data sets simulated under H0, and the quantiles of the null distribution that are
@@ -159,30 +159,39 @@ class _Plan:
 
 def _one_problem(task: CalibrationTask, plan: _Plan) -> Estimate:
     """Estimate the error of a single problem."""
-    posterior, (adjustment,) = posterior_of(task), ClusterAdjustment.of(task)
-    value = float(_errors(task, plan, posterior)[0])
+    posterior = posterior_of(task)
+    value = float(_errors(task, plan.estimator, plan.norm, posterior)[0])
     null = _tests_by_problem(task, plan)[0]()
-    inflation = adjustment.tail_inflation(plan.level, plan.estimator)
-
-    def interval() -> tuple[tuple[float, float], Array | None]:
-        return _interval(plan, adjustment.n, adjustment.problem, posterior, value, spread=inflation)
-
-    # The interval does not depend on the seed or on the number of simulated data sets of the test.
-    key = "interval", str(plan.estimator), plan.norm, plan.level
-    ends, named_errors = task.once(key, interval) if plan.estimator.from_posterior else interval()
+    interval = _interval_of_posterior if plan.estimator.from_posterior else _interval_of_problem
+    ends, named_errors = interval(task, plan.estimator, plan.norm, plan.level)
     about = {"notion": task.notion.name, "label": task.label, "clusters": task.clusters}
     return _result(plan, task.n, value, ends, null, named_errors, posterior, **about)
+
+
+def _interval_of_problem(
+    task: CalibrationTask, estimator: Estimator, norm: Norm, level: float
+) -> tuple[tuple[float, float], Array | None]:
+    """Return the interval of a single problem and, for a named estimator, its estimates under H0."""
+    (adjustment,), posterior = ClusterAdjustment.of(task), posterior_of(task)
+    inflation = adjustment.tail_inflation(level, estimator)
+    value = float(_errors(task, estimator, norm, posterior)[0])
+    data = adjustment.n, adjustment.problem, posterior, value
+    return _interval(estimator, norm, level, *data, spread=inflation)
+
+
+# It depends neither on the seed nor on the number of data sets simulated for the test.
+_interval_of_posterior = cached_on_task(_interval_of_problem)
 
 
 def _several_classes(task: CalibrationTask, plan: _Plan) -> Estimate:
     """Estimate the error over all classes, and that of each class."""
     many = None
     if len(task.labels) > MANY:
-        many = task.once("many classes", lambda: classes.Classes.of(task))
+        many = _many_classes(task)
     posterior = posterior_of(task) if many is None else many.posterior
     coarse = posterior.coarser(intervals.MAX_CELLS) if many is None else many.coarse
     rows, adjustments, keys = task.rows, ClusterAdjustment.of(task), [key_of(label) for label in task.labels]
-    errors = _errors(task, plan, posterior)
+    errors = _errors(task, plan.estimator, plan.norm, posterior)
     value = task.notion.combine(errors, plan.norm)
     null = _tests_of_few(task, plan) if many is None else _tests_of_many(task, plan, many)
     class_posterior = posterior if many is None else coarse
@@ -226,10 +235,9 @@ def _tests_of_few(task: CalibrationTask, plan: _Plan) -> classes.Nulls:
             alone, nulls.SimulatedNull(tests[0].test_statistic, errors, np.nan), p_value, p_floor
         )
     if task.designs is not None:
-        whole = _clustered_test(task, plan).whole
+        whole = _clustered_test(task, plan.norm, plan.seed, plan.size).whole
     else:
-        key = "together", plan.norm, plan.seed, plan.size
-        whole = task.once(key, lambda: _joint_test(task, rows, plan))
+        whole = _joint_test(task, plan.norm, plan.seed, plan.size)
     return classes.Nulls(alone, whole, whole.p_value, whole.p_floor)
 
 
@@ -244,43 +252,53 @@ def _tests_of_many(task: CalibrationTask, plan: _Plan, many: classes.Classes) ->
     return classes.Nulls(alone.each, whole, whole.p_value, whole.p_floor)
 
 
-def _errors(task: CalibrationTask, plan: _Plan, posterior: Posterior) -> Array:
+def _errors(task: CalibrationTask, estimator: Estimator, norm: Norm, posterior: Posterior) -> Array:
     """Return the errors of all problems; the default estimator uses the cached posterior of the task."""
-    if not plan.estimator.from_posterior:
-        return errors_of(task, plan.estimator, plan.norm)
+    if not estimator.from_posterior:
+        return errors_of(task, estimator, norm)
     batch = (len(posterior.z),) if task.notion.classwise else ()
-    return np.ravel(plan.estimator.fit_posterior(batch, posterior).error(plan.norm))
+    return np.ravel(estimator.fit_posterior(batch, posterior).error(norm))
 
 
 def _tests_by_problem(task: CalibrationTask, plan: _Plan) -> list[Callable[[], nulls.SimulatedNull]]:
     """Return functions that test each problem by itself; the test does not depend on the estimator."""
     if task.designs is not None:
-        return [partial(_identity, each) for each in _clustered_test(task, plan).alone]
+        return [
+            partial(_identity, each) for each in _clustered_test(task, plan.norm, plan.seed, plan.size).alone
+        ]
+    return _independent_tests(task, plan.norm, plan.seed, plan.size)
+
+
+@cached_on_task
+def _independent_tests(
+    task: CalibrationTask, norm: Norm, seed: int, size: int
+) -> list[Callable[[], nulls.SimulatedNull]]:
+    """Return functions that test each problem of independent rows."""
     labels = task.labels if task.notion.classwise else ("alone",)
-    return task.once(
-        ("alone", plan.norm, plan.seed, plan.size),
-        lambda: [
-            nulls.later(each, plan.norm, stream(plan.seed, "null", label), plan.size)
-            for each, label in zip(task.residuals, labels, strict=True)
-        ],
-    )
+    return [
+        nulls.later(each, norm, stream(seed, "null", label), size)
+        for each, label in zip(task.residuals, labels, strict=True)
+    ]
 
 
 def _identity(test: nulls.SimulatedNull) -> nulls.SimulatedNull:
     return test
 
 
-def _joint_test(task: CalibrationTask, rows: Rows, plan: _Plan) -> nulls.SimulatedNull:
+@cached_on_task
+def _joint_test(task: CalibrationTask, norm: Norm, seed: int, size: int) -> nulls.SimulatedNull:
     """Test all classes together, with one simulated label for each row."""
+    rows = task.rows
+    assert rows is not None
     sorted_rows, _, columns = in_canonical_order(rows, task.labels, _counts(task))
     flats = [task.residuals[k].flat for k in columns]
     posteriors = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
     plain = Posterior.joined(posteriors).smooth_alone
-    rng, cells = stream(plan.seed, "together"), plain.z.shape[-1]
+    rng, cells = stream(seed, "together"), plain.z.shape[-1]
     labels = label_sets(
-        lambda index: sorted_rows.take(index)[::2], sorted_rows.n, len(flats), cells, rng, plan.size
+        lambda index: sorted_rows.take(index)[::2], sorted_rows.n, len(flats), cells, rng, size
     )
-    return classes.joint(plain, labels, plan.norm)
+    return classes.joint(plain, labels, norm)
 
 
 def _counts(task: CalibrationTask) -> Array | None:
@@ -288,13 +306,16 @@ def _counts(task: CalibrationTask) -> Array | None:
     return task.weight if task.counts else None
 
 
-def _clustered_test(task: CalibrationTask, plan: _Plan) -> ClusteredNull:
+@cached_on_task
+def _clustered_test(task: CalibrationTask, norm: Norm, seed: int, size: int) -> ClusteredNull:
     """Test clustered data; the test does not depend on the estimator."""
-    rng = stream(plan.seed, "clustered")
-    return task.once(
-        ("clustered", plan.norm, plan.seed, plan.size),
-        lambda: ClusteredNull.of(task, plan.norm, rng, plan.size),
-    )
+    return ClusteredNull.of(task, norm, stream(seed, "clustered"), size)
+
+
+@cached_on_task
+def _many_classes(task: CalibrationTask) -> classes.Classes:
+    """Return the posteriors of many classes."""
+    return classes.Classes.of(task)
 
 
 def _by_class(
@@ -338,12 +359,14 @@ def _single_class(
     problem: ScoreData | None = None,
 ) -> Estimate:
     """Return the estimate of one class of several: its pooled value, with its own interval and test."""
-    unpooled_plan, unpooled_value = plan, value
+    unpooled_estimator, unpooled_value = plan.estimator, value
     if plan.estimator.from_posterior:
-        unpooled_plan = replace(plan, estimator=plan.estimator.for_one_class())
+        unpooled_estimator = plan.estimator.for_one_class()
         unpooled_value = float(nulls.error(posterior.terms(plan.norm), plan.norm)[0])
     ends, named_errors = _interval(
-        unpooled_plan,
+        unpooled_estimator,
+        plan.norm,
+        plan.level,
         n_eff,
         problem,
         posterior,
@@ -376,7 +399,9 @@ def _simulated_coefficients(
 
 
 def _interval(
-    plan: _Plan,
+    estimator: Estimator,
+    norm: Norm,
+    level: float,
     n: float,
     problem: ScoreData | None,
     posterior: Posterior,
@@ -390,8 +415,8 @@ def _interval(
 
     The random numbers depend on the class label and not on the seed: the same data have the same interval.
     """
-    estimator, key = plan.estimator, key_of(label)
-    options: dict[str, Any] = {"norm": plan.norm, "level": plan.level, "spread": spread}
+    key = key_of(label)
+    options: dict[str, Any] = {"norm": norm, "level": level, "spread": spread}
     if estimator.from_posterior:
         return intervals.interval(posterior, n, value, key=key, drawn=drawn, **options), None
     assert problem is not None

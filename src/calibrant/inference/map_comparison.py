@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from calibrant import inputs
-from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves import Progress
 from calibrant.inference.comparison import compare_questions
 from calibrant.inference.estimate import count_steps
@@ -22,6 +21,7 @@ from calibrant.inputs.codec import Bounds, Count, Level
 from calibrant.inputs.wording import percent
 from calibrant.maps.folds import cross_fitted, in_folds, methods_for
 from calibrant.maps.methods import canonical_name
+from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask, Notion, named
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import compiled
 from calibrant.estimators import Estimator, EstimatorLike, Fit, Norm, check_norm, resolve
 from calibrant.inputs import InputError
+from calibrant.parallel import parallel_map
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, Sample, ScoreData
 from calibrant.tasks import CalibrationTask, Notion
@@ -29,7 +29,7 @@ def measure(task: CalibrationTask, estimator: EstimatorLike, norm: Norm) -> floa
     """Return the calibration error of a calibration task."""
     chosen = chosen_for(task.notion, estimator, norm)
     if chosen.vectors:
-        from calibrant.compiled.blas import one_blas_thread
+        from calibrant.parallel import one_blas_thread
 
         with one_blas_thread():
             return float(chosen.fit(task.simplex).error(norm))
@@ -55,7 +55,7 @@ def _fits(task: CalibrationTask, estimator: Estimator) -> list[Fit]:
     if estimator.from_posterior:
         fit = partial(fit, ties=task.has_ties)
     for block in task.stream():
-        fits += compiled.shared(fit, pieces(block) if estimator.from_posterior else [block])
+        fits += parallel_map(fit, pieces(block) if estimator.from_posterior else [block])
     return type(fits[0]).joined(fits)
 
 

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.compiled import once
 from calibrant.estimators.base import Norm
 from calibrant.inference.cumulative_statistics import cumulative_statistics
+from calibrant.parallel import compute_once
 from calibrant.posterior.gap import Posterior, Terms
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Array, Residuals
@@ -119,7 +119,7 @@ def later(
     """
     steps = residuals.coarser(STEPS)
     cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)
-    return once(lambda: ranked(steps, Outcomes.of(steps).blocks(rng, size), norm, cells).simulated)
+    return compute_once(lambda: ranked(steps, Outcomes.of(steps).blocks(rng, size), norm, cells).simulated)
 
 
 def ranked(

@@ -9,12 +9,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from calibrant import inputs
-from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.curve import Progress
 from calibrant.estimators import Estimator, Function, resolve
 from calibrant.inference.population import Curve, Population
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable
 from calibrant.inputs.codec import Amount, Bounds, Count, Number, Probability
+from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array, Sample
 from calibrant.tasks import Notion, named
 

@@ -11,7 +11,6 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.compiled.cached import cached_property
 from calibrant.inputs.columns import (
     SOFT,
     SWAPPED,
@@ -31,6 +30,7 @@ from calibrant.inputs.rounding import (
     slack,
 )
 from calibrant.inputs.rows import same_rows
+from calibrant.parallel import cached_property
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 Array: TypeAlias = NDArray[Any]

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
 from calibrant.estimators import Density
 from calibrant.maps.forms import Bounded, Form, Formula, Pair, Table
 from calibrant.maps.venn_abers import venn_abers
+from calibrant.parallel import cached_property
 from calibrant.posterior.log_odds import Mixture, OddsCells, model_average, smooth_average
 from calibrant.posterior.log_odds.cells import STEP, certainty_bound, log_odds, nearest, softplus
 from calibrant.posterior.log_odds.components import features, modes

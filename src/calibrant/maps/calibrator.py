@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from calibrant import inputs
 from calibrant.atomic import write_whole
-from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.posterior_curve import beyond_all_scores
 from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions
 from calibrant.maps.binary import Problem
@@ -23,6 +22,7 @@ from calibrant.maps.forms import Form, Formula, Pair
 from calibrant.maps.methods import METHODS, canonical_name
 from calibrant.maps.multiclass import Softmax
 from calibrant.maps.saved import LEVELS, Band, SavedCalibrator
+from calibrant.parallel import one_blas_thread
 from calibrant.posterior.log_odds.cells import expit
 from calibrant.posterior.process import softmax
 from calibrant.score_data import Array

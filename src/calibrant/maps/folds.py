@@ -8,10 +8,10 @@ from functools import partial
 
 import numpy as np
 
-from calibrant.compiled import shared
 from calibrant.inputs import InputError, Predictions, some_rows
 from calibrant.maps.calibrator import Calibrator
 from calibrant.maps.methods import METHODS
+from calibrant.parallel import parallel_map
 from calibrant.score_data import Array
 
 # Largest number of rows that are assigned to folds one by one; for more, each count is divided evenly.
@@ -85,7 +85,7 @@ def cross_fitted(data: Predictions, method: str, fold: Array) -> Predictions:
     array([0.2, 0.6, 0.4, 0.9, 0.7])
     """
     numbers = range(int(fold.max()) + 1)
-    return joined(data, fold, shared(partial(mapped, data, method, fold), numbers))
+    return joined(data, fold, parallel_map(partial(mapped, data, method, fold), numbers))
 
 
 def joined(data: Predictions, fold: Array, parts: Iterable[Array]) -> Predictions:

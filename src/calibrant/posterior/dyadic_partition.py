@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
+from calibrant.parallel import cached_property
 from calibrant.posterior.process import Shrunk
 from calibrant.posterior.variance_time import running
 from calibrant.score_data import Array

@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
+from calibrant.parallel import cached_property
 from calibrant.posterior.dyadic_partition import DyadicPartition
 from calibrant.posterior.marginal_likelihoods import MarginalLikelihoods, marginal_likelihoods
 from calibrant.posterior.process import Process, log_mean, of_each, smooth_log_bayes_factor, softmax
 from calibrant.posterior.score_effects import ScoreEffects
 from calibrant.posterior.variance_time import n_cells, pilot_smooth, pilot_variance, whiten
 from calibrant.score_data import Array, Residuals
-from calibrant.tasks import CalibrationTask
+from calibrant.tasks import CalibrationTask, cached_on_task
 
 # Prior probability of no gap: of a single problem, and of each class in classwise calibration.
 CALIBRATED, CLASS_CALIBRATED = 0.03, 0.13
@@ -478,6 +478,7 @@ class Posterior:
         return self._effects_of(k).ties.time(cells=mass.size).at_points(in_cells)
 
 
+@cached_on_task
 def posterior_of(task: CalibrationTask) -> Posterior:
     """Return the posterior of all problems of a task; it is computed once and cached on the task.
 
@@ -487,15 +488,10 @@ def posterior_of(task: CalibrationTask) -> Posterior:
     >>> posterior_of(task) is posterior_of(task)
     True
     """
-
-    def compute() -> Posterior:
-        flats = [residuals.flat for residuals in task.residuals]
-        # With clusters the classes may differ in effective sample size; use the number of cells of the
-        # smallest.
-        cells = min(int(n_cells(flat.n)[0]) for flat in flats)
-        return Posterior.joined([Posterior.of_residuals(flat, cells) for flat in flats])
-
-    return task.once("posterior", compute)
+    flats = [residuals.flat for residuals in task.residuals]
+    # With clusters the classes may differ in effective sample size; use the number of cells of the smallest.
+    cells = min(int(n_cells(flat.n)[0]) for flat in flats)
+    return Posterior.joined([Posterior.of_residuals(flat, cells) for flat in flats])
 
 
 class PooledClasses(NamedTuple):

@@ -15,6 +15,7 @@ from math import log
 import numpy as np
 
 from calibrant import compiled
+from calibrant.parallel import parallel_map, threads
 from calibrant.posterior import dyadic_partition, process
 from calibrant.score_data import Array
 
@@ -84,8 +85,8 @@ def marginal_likelihoods(
 
     # Problems are divided among threads by whole frames, unless there is only one frame.
     count = len(z) // max(per_frame, 1)
-    step = max(1, count if z.size < PARALLEL_FROM else -(-count // compiled.threads()))
-    for _ in compiled.shared(compute, range(0, count, step)):
+    step = max(1, count if z.size < PARALLEL_FROM else -(-count // threads()))
+    for _ in parallel_map(compute, range(0, count, step)):
         pass
     smooth_log, local_log, over, under, tree_over, tree_under = out[:, :6].T
     shape_start = 6 + means

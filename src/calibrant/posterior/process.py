@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
+from calibrant.parallel import cached_property
 from calibrant.score_data import Array
 
 # Prior probabilities that all coefficients with k >= 1 are zero, and that the mean coefficient is zero.

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
+from calibrant.parallel import cached_property
 from calibrant.posterior.dyadic_partition import positive
 from calibrant.posterior.process import Process, log_mean, softmax
 from calibrant.posterior.variance_time import VarianceTime

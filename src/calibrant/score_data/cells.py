@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
+from calibrant.parallel import cached_property
 from calibrant.score_data import tally
 from calibrant.score_data.layout import COARSE, FINE, Layout
 from calibrant.score_data.moments import Array, Bins, Moments, single, unbiased

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
+from calibrant.parallel import cached_property
 from calibrant.score_data.cells import Cells
 from calibrant.score_data.layout import FINE
 from calibrant.score_data.moments import Array

@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from calibrant import compiled
+from calibrant.parallel import parallel_map, threads
 from calibrant.score_data.layout import Layout
 from calibrant.score_data.moments import Array, OneHot
 
@@ -78,14 +79,14 @@ def sums_of(
     if problems == 1 and n <= PIECE:
         sums = of_rows(slice(None))
     elif problems == 1:
-        sums, *others = compiled.shared(of_rows, [slice(a, a + PIECE) for a in range(0, n, PIECE)])
+        sums, *others = parallel_map(of_rows, [slice(a, a + PIECE) for a in range(0, n, PIECE)])
         for other in others:
             sums += other
     else:
         sums = np.zeros(shape)
-        share = problems if problems * n < PIECE else -(-problems // compiled.threads())
+        share = problems if problems * n < PIECE else -(-problems // threads())
         step = max(1, -(-share // TILE) * TILE if side_by_side else share)
-        for _ in compiled.shared(of_problems, [slice(a, a + step) for a in range(0, problems, step)]):
+        for _ in parallel_map(of_problems, [slice(a, a + step) for a in range(0, problems, step)]):
             pass
     return sums.reshape(-1, 2, *batch, size)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
+from calibrant.parallel import cached_property
 from calibrant.score_data import tally
 from calibrant.score_data.moments import Array, Bins, Moments, OneHot, check_kind, single, unbiased
 

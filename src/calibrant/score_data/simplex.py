@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
+from calibrant.parallel import cached_property
 from calibrant.score_data.moments import Array, check_kind
 
 # Entries processed at once.

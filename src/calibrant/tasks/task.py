@@ -1,19 +1,19 @@
 """Calibration task: a notion, the classes, and the score data, whether given as rows or as sums.
 
-Results that depend on the score data alone (residuals, and in later packages the posterior and the null
-distribution) are computed once and cached on the task.
+Results that several methods use (residuals, and in later packages the posterior and the null distribution) are
+computed once and cached on the task: as properties here, as functions `cached_on_task` in later packages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
 from calibrant.inputs import Predictions
+from calibrant.parallel import cached_property
 from calibrant.score_data import FINE_UP_TO, Array, Residuals, Sample, ScoreData, across_clusters
 from calibrant.tasks.notions import Notion, check_whole, named
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calibrant.score_data.simplex import Simplex
 
 Value = TypeVar("Value")
+Parameters = ParamSpec("Parameters")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ class CalibrationTask:
     cluster: Array | None = None
     counts: bool = True
     cautions: tuple[str, ...] = ()
-    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, data: Predictions, notion: Notion) -> CalibrationTask:
@@ -226,12 +227,37 @@ class CalibrationTask:
         """The positive class, for notions that evaluate one class; None otherwise."""
         return self.notion.label(self.labels, self.positive)
 
-    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the value cached under this key; compute and cache it on the first call."""
-        if key not in self._cache:
-            self._cache[key] = make()
-        value: Value = self._cache[key]
+
+class cached_on_task(Generic[Parameters, Value]):
+    """Cache the results of a function of a task and of hashable arguments on the task.
+
+    Examples
+    --------
+    >>> from calibrant.inputs import predictions
+    >>> from calibrant.tasks.notions import named
+    >>> @cached_on_task
+    ... def scores_above(task: CalibrationTask, threshold: float) -> list[float]:
+    ...     return [float(score) for score in task.problems[0].score if score > threshold]
+    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("binary"))
+    >>> scores_above(task, 0.3), scores_above(task, 0.3) is scores_above(task, 0.3)
+    ([0.4, 0.9], True)
+    """
+
+    def __init__(self, compute: Callable[Concatenate[CalibrationTask, Parameters], Value]) -> None:
+        self.compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __call__(self, task: CalibrationTask, *args: Parameters.args, **options: Parameters.kwargs) -> Value:
+        """Return the cached result; compute it at the first call with these arguments."""
+        key = self, args, tuple(options.items())
+        if key not in task._cache:
+            task._cache.setdefault(key, self.compute(task, *args, **options))
+        value: Value = task._cache[key]
         return value
+
+    def store(self, task: CalibrationTask, value: Value) -> None:
+        """Store the result without further arguments, which was computed in another way."""
+        task._cache[self, (), ()] = value
 
 
 def _scaled(weight: Array | None, *, counts: bool) -> Array | None:

@@ -11,7 +11,7 @@ from calibrant.estimators.bayes import Bayes
 from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior
 from calibrant.score_data import Array, Sample
 from calibrant.score_data.simplex import Simplex
-from calibrant.tasks import CalibrationTask
+from calibrant.tasks import CalibrationTask, cached_on_task
 
 # Parts that are each predicted by a posterior of the others alone.
 PARTS = 3
@@ -79,9 +79,10 @@ def scale_of(norm: str) -> float:
     return {"l1": 2.0, "l2": float(np.sqrt(2)), "mul": 1.0}[norm]
 
 
+@cached_on_task
 def canonical_error(task: CalibrationTask) -> CanonicalError:
-    """Return the errors on the simplex of a question about more than two classes, computed once."""
-    return task.once("canonical", lambda: CanonicalError.of(SoftmaxPosterior.of(task.simplex)))
+    """Return the canonical errors of a task with more than two classes."""
+    return CanonicalError.of(SoftmaxPosterior.of(task.simplex))
 
 
 def refitted(rows: Simplex) -> Array:

@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
+from calibrant.parallel import cached_property
 from calibrant.posterior.log_odds.cells import OddsCells, expit, softplus
 from calibrant.posterior.log_odds.components import (
     KEPT,

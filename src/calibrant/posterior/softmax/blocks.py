@@ -21,9 +21,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
 from calibrant.inputs import InputError
 from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Real, Shape
+from calibrant.parallel import cached_property
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.compiled.cached import cached_property
+from calibrant.parallel import cached_property
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
 from calibrant.posterior.softmax.local import Local
