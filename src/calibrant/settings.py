@@ -27,7 +27,7 @@ def setting(default: _Value, meaning: str, study: str, effect: str = "") -> _Val
     """
     documentation = {"meaning": meaning, "study": study, "effect": effect}
     made: Any = field(default=default, metadata=documentation)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 # -- posteriors ----------------------------------------------------------------------------------------------

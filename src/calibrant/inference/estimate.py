@@ -163,18 +163,17 @@ def _one_problem(task: CalibrationTask, plan: _Plan) -> Estimate:
     value = float(_errors(task, plan.estimator, plan.norm, posterior)[0])
     null = _tests_by_problem(task, plan)[0]()
     interval = _interval_of_posterior if plan.estimator.from_posterior else _interval_of_problem
-    ends, named_errors = interval(task, plan.estimator, plan.norm, plan.level)
+    ends, named_errors = interval(task, plan.estimator, plan.norm, plan.level, value)
     about = {"notion": task.notion.name, "label": task.label, "clusters": task.clusters}
     return _result(plan, task.n, value, ends, null, named_errors, posterior, **about)
 
 
 def _interval_of_problem(
-    task: CalibrationTask, estimator: Estimator, norm: Norm, level: float
+    task: CalibrationTask, estimator: Estimator, norm: Norm, level: float, value: float
 ) -> tuple[tuple[float, float], Array | None]:
     """Return the interval of a single problem and, for a named estimator, its estimates under H0."""
     (adjustment,), posterior = ClusterAdjustment.of(task), posterior_of(task)
     inflation = adjustment.tail_inflation(level, estimator)
-    value = float(_errors(task, estimator, norm, posterior)[0])
     data = adjustment.n, adjustment.problem, posterior, value
     return _interval(estimator, norm, level, *data, spread=inflation)
 
@@ -425,7 +424,7 @@ def _interval(
     )
     own_interval = None
     if not isinstance(problem, Correlated):
-        own_interval = estimator.own_interval(problem, plan.norm, plan.level)
+        own_interval = estimator.own_interval(problem, norm, level)
     if own_interval is not None:
         ends = min(own_interval[0], value), max(own_interval[1], value)
     return ends, named_errors

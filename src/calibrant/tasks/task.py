@@ -1,7 +1,7 @@
 """Calibration task: a notion, the classes, and the score data, whether given as rows or as sums.
 
-Results that several methods use (residuals, and in later packages the posterior and the null distribution) are
-computed once and cached on the task: as properties here, as functions `cached_on_task` in later packages.
+Results that several methods use (residuals, and in later packages the posterior and the null distribution)
+are computed once and cached on the task: as properties here, as functions `cached_on_task` in later packages.
 """
 
 from __future__ import annotations
