@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from calibrant import inputs
 from calibrant.api.build_task import alone, build_task, chosen_bins, is_sketch, read
-from calibrant.inference.measure import measure
+from calibrant.estimators.base import measure
 from calibrant.inputs import Array, Seed
 from calibrant.tasks import usual
 from calibrant.tasks.notions import check_whole, refuse_whole

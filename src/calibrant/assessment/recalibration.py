@@ -11,8 +11,8 @@ import numpy as np
 
 from calibrant.assessment.decomposition import Score
 from calibrant.curves import ReliabilityCurve, curve_of
+from calibrant.estimators.base import measure
 from calibrant.inference.map_comparison import log_loss_of_rows, mean_of_rows
-from calibrant.inference.measure import measure
 from calibrant.inference.measured import Extended, Measured
 from calibrant.inputs import Array, Predictions, Serializable, some_rows
 from calibrant.inputs.codec import Bounds, Number, Probability, Size

@@ -61,7 +61,7 @@ def ece(file: str, estimator: str, as_json: bool, **given: Any) -> None:
     """
 
     def measured(source: Source) -> tuple[dict[str, Any], str, Estimate | None]:
-        from calibrant.inference.measure import chosen_for
+        from calibrant.estimators.base import chosen_for
 
         notion, norm = source.notion, given["norm"]
         chosen = chosen_for(notion, estimator, norm)

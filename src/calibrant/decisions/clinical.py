@@ -20,8 +20,7 @@ import numpy as np
 from calibrant import inputs
 from calibrant.curves.band import clopper_pearson
 from calibrant.inference.measured import Measured, Within, interval_deviate
-from calibrant.inference.random_streams import stream
-from calibrant.inputs import ROUNDING, InputError, Serializable
+from calibrant.inputs import ROUNDING, InputError, Serializable, stream
 from calibrant.inputs.codec import Amount, Bounds, Level
 from calibrant.inputs.wording import count, percent
 from calibrant.parallel import one_blas_thread

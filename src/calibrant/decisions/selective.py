@@ -20,8 +20,7 @@ from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.interval import simultaneous_deviate
 from calibrant.inference.interval import first_of_each
 from calibrant.inference.measured import Measured, Within, interval_deviate
-from calibrant.inference.random_streams import stream
-from calibrant.inputs import ROUNDING, InputError, Serializable, is_number
+from calibrant.inputs import ROUNDING, InputError, Serializable, is_number, stream
 from calibrant.inputs.codec import (
     UNIT,
     Ascending,

@@ -3,16 +3,26 @@
 from typing import TYPE_CHECKING
 
 from calibrant.compiled.lazy import lazy_names
-from calibrant.estimators.base import NORMS, Entry, Estimator, Fit, Norm, SupportsFit, ValueFit, check_norm
+from calibrant.estimators.base import (
+    NORMS,
+    Entry,
+    Estimator,
+    EstimatorLike,
+    Fit,
+    Norm,
+    SupportsFit,
+    ValueFit,
+    check_norm,
+    measure,
+    resolve,
+)
 from calibrant.estimators.registry import (
     CLASSES,
     FIFTEEN,
-    EstimatorLike,
     describe,
     estimator_names,
     parse,
     register,
-    resolve,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +67,7 @@ __all__ = [
     "check_norm",
     "describe",
     "estimator_names",
+    "measure",
     "parse",
     "register",
     "resolve",

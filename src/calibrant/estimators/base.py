@@ -1,23 +1,28 @@
-"""Base class of estimators: immutable parameters, a `fit` method and a description."""
+"""Base class of estimators, and the error of a calibration task by an estimator that is named or given."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from calibrant.inputs import InputError, InputTypeError, check_choice
-from calibrant.posterior import Posterior
-from calibrant.score_data import Array, Moments, ScoreData
+from calibrant.parallel import one_blas_thread, parallel_map
+from calibrant.posterior import Posterior, posterior_of
+from calibrant.score_data import Array, Moments, Sample, ScoreData
+from calibrant.tasks import CalibrationTask, Notion
 
 Norm = Literal["l1", "l2", "max", "mul"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
 CANONICAL_NORMS: tuple[Norm, ...] = ("l1", "l2", "mul")
 # How far rounding may take an error beyond its bounds.
 ROUNDING = 1e-9
+# Problems per piece, for blocks of problems with at least `LONG` rows each.
+TOGETHER, LONG = 16, 1 << 13
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,10 @@ class SupportsFit(Protocol):
     def fit(self, data: ScoreData) -> Any:
         """Fit the data."""
         ...
+
+
+#: What callers may pass for an estimator: a name, a value with `fit`, or a plain function.
+EstimatorLike = str | Estimator | SupportsFit | Callable[[Array, Array, Array], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,3 +279,80 @@ def number_or_text(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+def resolve(estimator: Any, *, shared: bool = False, vectors: bool = False) -> Estimator:
+    """Return the estimator that is meant by a name (see `parse`), a value with `fit` or a plain function.
+
+    >>> resolve("uniform:15", vectors=True)
+    Traceback (most recent call last):
+        ...
+    calibrant.InputError: estimator must compare whole vectors of scores: 'auto', ...;
+    uniform:15 compares one score at a time
+    """
+    from calibrant.estimators import registry
+
+    if isinstance(estimator, Estimator):
+        if estimator.vectors != vectors:
+            raise registry.other_kind(str(estimator), vectors=vectors)
+        return estimator
+    if isinstance(estimator, str):
+        return registry.parse(estimator, shared=shared, vectors=vectors)
+    if vectors:
+        raise InputTypeError("estimator", "be a name or a value that fits whole vectors of scores", estimator)
+    from calibrant.estimators.foreign import Foreign, Function
+
+    if isinstance(estimator, SupportsFit) and not isinstance(estimator, type):
+        return Foreign(estimator)
+    if callable(estimator) and not isinstance(estimator, type):
+        return Function(estimator)
+    rule = "be a name, a value with a method fit(data), or a function f(scores, outcomes, weights)"
+    hint = f'write "uniform:{estimator}"' if isinstance(estimator, int) else ""
+    raise InputTypeError("estimator", rule, estimator, hint=hint)
+
+
+def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator:
+    """Return the estimator for a notion; raise an error if it does not define the norm."""
+    chosen = resolve(estimator, shared=notion.classwise, vectors=notion.canonical)
+    check_norm(norm, chosen)
+    return chosen
+
+
+def measure(task: CalibrationTask, estimator: EstimatorLike, norm: Norm) -> float:
+    """Return the calibration error of a calibration task."""
+    chosen = chosen_for(task.notion, estimator, norm)
+    if chosen.vectors:
+        with one_blas_thread():
+            return float(chosen.fit(task.simplex).error(norm))
+    return task.notion.combine(errors_of(task, chosen, norm), norm)
+
+
+def errors_of(task: CalibrationTask, estimator: Estimator, norm: Norm) -> Array:
+    """Return the error of each problem."""
+    if task.designs is not None and estimator.from_posterior:
+        posterior = posterior_of(task)
+        batch = (len(posterior.z),) if task.notion.classwise else ()
+        return np.ravel(estimator.fit_posterior(batch, posterior).error(norm))
+    errors = np.concatenate([np.ravel(fit.error(norm)) for fit in _fits(task, estimator)])
+    if errors.size != (size := task.notion.size(len(task.labels))):
+        raise InputError(f"the estimator {estimator}", f"return {size} errors", got=f"{errors.size}")
+    return errors
+
+
+def _fits(task: CalibrationTask, estimator: Estimator) -> list[Fit]:
+    """Fit each block of problems; return one joint fit if classes are pooled."""
+    fits: list[Fit] = []
+    fit: Any = estimator.fit
+    if estimator.from_posterior:
+        fit = partial(fit, ties=task.has_ties)
+    for block in task.stream():
+        parts = pieces(block) if estimator.from_posterior else [block]
+        fits += [fit(block)] if len(parts) == 1 else parallel_map(fit, parts)
+    return type(fits[0]).joined(fits)
+
+
+def pieces(block: ScoreData) -> list[ScoreData]:
+    """Split a block of long problems, so that the sums of a piece stay in the processor's cache."""
+    if not isinstance(block, Sample) or len(block.batch) != 1 or block.shape[-1] < LONG:
+        return [block]
+    return [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]

@@ -7,19 +7,13 @@ this registry.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
 
-from calibrant.estimators.base import Entry, Estimator, SupportsFit, refuse_parameter
+from calibrant.estimators.base import Entry, Estimator, refuse_parameter
 from calibrant.estimators.bayes import Bayes
-from calibrant.inputs import InputError, InputTypeError, check_choice, show
+from calibrant.inputs import InputError, check_choice, show
 from calibrant.parallel import compute_once
-from calibrant.score_data import Array
-
-#: What callers may pass for an estimator: a name, a value with `fit`, or a plain function.
-EstimatorLike = str | Estimator | SupportsFit | Callable[[Array, Array, Array], float]
 
 #: The classes of this package by their modules, imported when a name other than "auto" is first asked for.
 CLASSES = (
@@ -130,7 +124,7 @@ def parse(text: str, *, shared: bool = False, vectors: bool = False) -> Estimato
     name = name if vectors else ALIASES.get(name, name)
     entries = {} if name == "auto" else _by_name(_entries(), vectors=vectors)
     if name != "auto" and name not in entries and name in _by_name(_entries(), vectors=not vectors):
-        raise _other_kind(text, vectors=vectors)
+        raise other_kind(text, vectors=vectors)
     check_choice("estimator", name, ("auto", *entries), ALIASES)
     if colon and not parameter:
         raise InputError("estimator", "have a parameter after its colon", text)
@@ -152,37 +146,9 @@ def parse(text: str, *, shared: bool = False, vectors: bool = False) -> Estimato
         raise InputError("estimator", rule, text, got=got, hint=error.hint) from None
 
 
-def _other_kind(text: str, *, vectors: bool) -> InputError:
+def other_kind(text: str, *, vectors: bool) -> InputError:
     """Return the error about an estimator of one score where vectors are compared, or the other way round."""
     one, whole = "one score at a time", "whole vectors of scores"
     wanted, meant = (whole, one) if vectors else (one, whole)
     rule = f"compare {wanted}: {show('auto', *estimator_names(vectors=vectors))}"
     return InputError("estimator", rule, text, hint=f"{text} compares {meant}")
-
-
-def resolve(estimator: Any, *, shared: bool = False, vectors: bool = False) -> Estimator:
-    """Return the estimator that is meant by a name (see `parse`), a value with `fit` or a plain function.
-
-    >>> resolve("uniform:15", vectors=True)
-    Traceback (most recent call last):
-        ...
-    calibrant.InputError: estimator must compare whole vectors of scores: 'auto', ...;
-    uniform:15 compares one score at a time
-    """
-    if isinstance(estimator, Estimator):
-        if estimator.vectors != vectors:
-            raise _other_kind(str(estimator), vectors=vectors)
-        return estimator
-    if isinstance(estimator, str):
-        return parse(estimator, shared=shared, vectors=vectors)
-    if vectors:
-        raise InputTypeError("estimator", "be a name or a value that fits whole vectors of scores", estimator)
-    from calibrant.estimators.foreign import Foreign, Function
-
-    if isinstance(estimator, SupportsFit) and not isinstance(estimator, type):
-        return Foreign(estimator)
-    if callable(estimator) and not isinstance(estimator, type):
-        return Function(estimator)
-    rule = "be a name, a value with a method fit(data), or a function f(scores, outcomes, weights)"
-    hint = f'write "uniform:{estimator}"' if isinstance(estimator, int) else ""
-    raise InputTypeError("estimator", rule, estimator, hint=hint)

@@ -15,9 +15,9 @@ import numpy as np
 from calibrant.estimators import Estimator
 from calibrant.estimators.canonical.softmax import Softmax, canonical_error, refitted, scale_of
 from calibrant.estimators.canonical.variational import lower_bound
-from calibrant.inference.random_streams import stream
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.score_test import ScoreTest, p_value
+from calibrant.inputs import stream
 from calibrant.posterior.softmax import FEW, NORMS, CanonicalError, SoftmaxPosterior
 from calibrant.posterior.softmax.fit import chance_of
 from calibrant.score_data import Array

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.estimators.base import Norm
+from calibrant.estimators.base import TOGETHER, Norm
 from calibrant.inference.interval import (
     Simulation,
     SimulationGrid,
@@ -38,7 +38,6 @@ from calibrant.inference.interval import (
     true_error,
     widened,
 )
-from calibrant.inference.measure import TOGETHER
 from calibrant.inference.multiplicity import refined
 from calibrant.inference.null import Ranked, SimulatedNull, rank, ranked
 from calibrant.parallel import compute_once, parallel_map

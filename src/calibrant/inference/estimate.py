@@ -17,14 +17,13 @@ import numpy as np
 from calibrant import inputs
 from calibrant.curves import ByClass
 from calibrant.estimators import Estimator, Norm, resolve
+from calibrant.estimators.base import errors_of
 from calibrant.inference import classes
 from calibrant.inference import interval as intervals
 from calibrant.inference import null as nulls
 from calibrant.inference.canonical import estimate_canonical, of_two_classes, with_named_estimator
 from calibrant.inference.clusters import ClusterAdjustment, ClusteredNull, Correlated, by_cluster
-from calibrant.inference.joint_labels import Labels, columns_of, label_sets
-from calibrant.inference.measure import errors_of
-from calibrant.inference.random_streams import in_canonical_order, key_of, stream
+from calibrant.inference.joint_labels import Labels, columns_of, in_canonical_order, label_sets
 from calibrant.inference.result import Estimate, Null
 from calibrant.parallel import one_blas_thread
 from calibrant.posterior import Posterior, posterior_of
@@ -172,10 +171,12 @@ def _interval_of_problem(
     task: CalibrationTask, estimator: Estimator, norm: Norm, level: float, value: float
 ) -> tuple[tuple[float, float], Array | None]:
     """Return the interval of a single problem and, for a named estimator, its estimates under H0."""
-    (adjustment,), posterior = ClusterAdjustment.of(task), posterior_of(task)
-    inflation = adjustment.tail_inflation(level, estimator)
-    data = adjustment.n, adjustment.problem, posterior, value
-    return _interval(estimator, norm, level, *data, spread=inflation)
+    n, (problem,), inflation = task.n, task.problems, 1.0
+    if task.designs is not None:
+        (adjustment,) = ClusterAdjustment.of(task)
+        n, problem = adjustment.n, adjustment.problem
+        inflation = adjustment.tail_inflation(level, estimator)
+    return _interval(estimator, norm, level, n, problem, posterior_of(task), value, spread=inflation)
 
 
 # It depends neither on the seed nor on the number of data sets simulated for the test.
@@ -189,7 +190,8 @@ def _several_classes(task: CalibrationTask, plan: _Plan) -> Estimate:
         many = _many_classes(task)
     posterior = posterior_of(task) if many is None else many.posterior
     coarse = posterior.coarser(intervals.MAX_CELLS) if many is None else many.coarse
-    rows, adjustments, keys = task.rows, ClusterAdjustment.of(task), [key_of(label) for label in task.labels]
+    rows, adjustments = task.rows, ClusterAdjustment.of(task)
+    keys = [inputs.key_of(label) for label in task.labels]
     errors = _errors(task, plan.estimator, plan.norm, posterior)
     value = task.notion.combine(errors, plan.norm)
     null = _tests_of_few(task, plan) if many is None else _tests_of_many(task, plan, many)
@@ -242,7 +244,7 @@ def _tests_of_few(task: CalibrationTask, plan: _Plan) -> classes.Nulls:
 
 def _tests_of_many(task: CalibrationTask, plan: _Plan, many: classes.Classes) -> classes.Nulls:
     """Test many classes: fewer data sets, and more for classes with small p-values."""
-    rngs = [np.random.default_rng([plan.seed, key_of(label)]) for label in task.labels]
+    rngs = [np.random.default_rng([plan.seed, inputs.key_of(label)]) for label in task.labels]
     alone = classes.Alone(many, plan.norm, rngs, 1 - plan.level, plan.n_resamples)
     if task.rows is None:
         return classes.independent(alone, plan.norm, plan.step)
@@ -275,7 +277,7 @@ def _independent_tests(
     """Return functions that test each problem of independent rows."""
     labels = task.labels if task.notion.classwise else ("alone",)
     return [
-        nulls.later(each, norm, stream(seed, "null", label), size)
+        nulls.later(each, norm, inputs.stream(seed, "null", label), size)
         for each, label in zip(task.residuals, labels, strict=True)
     ]
 
@@ -293,7 +295,7 @@ def _joint_test(task: CalibrationTask, norm: Norm, seed: int, size: int) -> null
     flats = [task.residuals[k].flat for k in columns]
     posteriors = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
     plain = Posterior.joined(posteriors).smooth_alone
-    rng, cells = stream(seed, "together"), plain.z.shape[-1]
+    rng, cells = inputs.stream(seed, "together"), plain.z.shape[-1]
     labels = label_sets(
         lambda index: sorted_rows.take(index)[::2], sorted_rows.n, len(flats), cells, rng, size
     )
@@ -308,7 +310,7 @@ def _counts(task: CalibrationTask) -> Array | None:
 @cached_on_task
 def _clustered_test(task: CalibrationTask, norm: Norm, seed: int, size: int) -> ClusteredNull:
     """Test clustered data; the test does not depend on the estimator."""
-    return ClusteredNull.of(task, norm, stream(seed, "clustered"), size)
+    return ClusteredNull.of(task, norm, inputs.stream(seed, "clustered"), size)
 
 
 @cached_on_task
@@ -385,7 +387,7 @@ def _simulated_coefficients(
     """Simulate labels of all rows; return a function that gives the cosine coefficients of a class."""
     count, cells = many.coarse.z.shape
     sorted_rows, row, columns = in_canonical_order(rows, task.labels, _counts(task))
-    rng, position = stream(seed, "together"), np.argsort(columns)
+    rng, position = inputs.stream(seed, "together"), np.argsort(columns)
     weighted = _counts(task) is None
 
     def take(index: Array) -> tuple[Array, Array | None]:
@@ -414,7 +416,7 @@ def _interval(
 
     The random numbers depend on the class label and not on the seed: the same data have the same interval.
     """
-    key = key_of(label)
+    key = inputs.key_of(label)
     options: dict[str, Any] = {"norm": norm, "level": level, "spread": spread}
     if estimator.from_posterior:
         return intervals.interval(posterior, n, value, key=key, drawn=drawn, **options), None

@@ -8,20 +8,22 @@ The test is described in docs/methods/calibration-test.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant import compiled
 from calibrant.inference.cumulative_statistics import Edges, coefficients
+from calibrant.inputs import by_name
 from calibrant.score_data import FINE, Array, Residuals
 from calibrant.score_data.draws import random_words
 from calibrant.score_data.residuals import tied_with_last
 from calibrant.score_data.tally import cells_and_sums
+from calibrant.tasks import Rows
 
 # Many classes: largest number of labels drawn, labels sorted at once, and scores read at once.
 MOST, SORTED_AT_ONCE, SCORES_AT_ONCE = 12_000_000, 1 << 21, 1 << 21
@@ -292,3 +294,53 @@ class Labels:
             hits = order[start[k] : start[k + 1]]
             _add_hits(hits, sums.cell, sums.group, sums.weight, count[first : first + width])
         return sums.coefficients(count)
+
+
+def in_canonical_order(
+    rows: Rows, labels: Sequence[Any], counts: Array | None = None
+) -> tuple[Rows, Callable[[Array], Array], Array]:
+    """Sort rows by content: return sorted rows, a function to original row numbers, and the column order.
+
+    Columns are sorted by the names of their labels. Rows are sorted by a random linear combination of their
+    scores and their log relative weight; ties by rounding are broken by the bits of the scores. Rows with
+    counts are repeated, and each copy has its own label.
+    """
+    columns = np.array(by_name(labels), dtype=np.intp)
+    factors = np.random.default_rng(0).random(len(columns) + 1)
+    keys, weights, step = np.empty(rows.n), np.ones(rows.n), max(1, SCORES_AT_ONCE // len(columns))
+    blocks = [np.arange(first, min(first + step, rows.n)) for first in range(0, rows.n, step)]
+    for index in blocks:
+        score, _, weight = rows.take(index)
+        keys[index] = np.einsum("ij,j->i", np.take(score, columns, axis=1, mode="clip"), factors[1:])
+        if weight is not None and counts is None:
+            weights[index] = weight
+    # The scale of weights is arbitrary, and rounding of relative weights must not change the order.
+    keys += factors[0] * np.round(np.log(weights / weights.max()), 9)
+    order = np.argsort(keys, kind="stable")
+    if not np.diff(keys[order]).all():
+        bits = np.concatenate([_bits(rows.take(index)[0][:, columns]) for index in blocks])
+        order = np.lexsort((bits, keys))
+    position = np.argsort(columns)
+    cumulative_counts = None if counts is None else np.cumsum(counts[order])
+
+    def row(index: Array) -> Array:
+        return np.asarray(
+            order[
+                index
+                if cumulative_counts is None
+                else np.searchsorted(cumulative_counts, index, side="right")
+            ]
+        )
+
+    def take(index: Array) -> tuple[Array, Array, Array | None]:
+        score, label, weight = rows.take(row(index))
+        return score[:, columns], position[label], weight if cumulative_counts is None else None
+
+    return Rows(rows.n if cumulative_counts is None else int(cumulative_counts[-1]), take), row, columns
+
+
+def _bits(score: Array) -> Array:
+    """Return a hash of the bits of the scores of each row."""
+    factors = np.random.default_rng(1).integers(1, 2**63, score.shape[1], dtype=np.uint64) * 2 + 1
+    # Adding 0 turns -0 into 0.
+    return np.asarray(np.einsum("ij,j->i", (score.astype(np.float64) + 0.0).view(np.uint64), factors))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant.score_data import Array, Sample
-from calibrant.score_data.moments import check_kind
+from calibrant.score_data.sample import check_kind
 
 # Largest number of scores of a data set over all classes; more rows are merged to scores with counts.
 MOST = 16_000

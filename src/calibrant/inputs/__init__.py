@@ -6,10 +6,13 @@ from calibrant.inputs.arguments import (
     generator,
     helpful,
     is_number,
+    key_of,
     level,
     positive_int,
     refuse_clusters,
+    same_rows,
     seeded,
+    stream,
 )
 from calibrant.inputs.clusters import check_group_count, groups_of_rows, in_clusters, some_rows
 from calibrant.inputs.codec import ROUNDING, NamedTwiceError, Serializable, parsed_json
@@ -59,7 +62,6 @@ from calibrant.inputs.predictions import (
 from calibrant.inputs.reporting import Steps, progress
 from calibrant.inputs.rounding import TOLERANCE
 from calibrant.inputs.rounding import caution as renormalisation_caution
-from calibrant.inputs.rows import same_rows
 
 __all__ = [
     "PREDICTED",
@@ -99,6 +101,7 @@ __all__ = [
     "in_clusters",
     "in_order",
     "is_number",
+    "key_of",
     "level",
     "like",
     "objects",
@@ -118,6 +121,7 @@ __all__ = [
     "show",
     "show_near",
     "some_rows",
+    "stream",
     "told_column",
     "unlabelled",
     "within",

@@ -1,13 +1,16 @@
-"""Checks of single arguments: choices, levels, whole numbers, seeds and keywords."""
+"""Checks of arguments: choices, levels, whole numbers, seeds, keywords, and whether rows match."""
 
 from __future__ import annotations
 
 import inspect
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
+from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
+from zlib import crc32
 
 import numpy as np
 
@@ -17,6 +20,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 #: What seeds simulations.
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
+# What has no index, and need not be asked.
+_WITHOUT_INDEX = frozenset((np.ndarray, list, tuple, type(None)))
 
 
 def check_choice(name: str, value: Any, options: Iterable[Any], aliases: Iterable[str] = ()) -> None:
@@ -126,3 +131,70 @@ def seeded(rng: Any) -> int:
     """Return the seed itself, or one drawn from a generator, for the record."""
     drawn = generator(rng)
     return int(rng) if isinstance(rng, Integral) else int(drawn.integers(2**53))
+
+
+def key_of(name: Any) -> int:
+    """Return the key of a name; a NumPy label has the key of the equal Python object.
+
+    >>> key_of("cat") == key_of(np.array(["cat"])[0])
+    True
+    """
+    return crc32(str(name).encode(errors="surrogatepass"))
+
+
+def stream(seed: int, *names: Any) -> np.random.Generator:
+    """Return the generator keyed by a seed and names.
+
+    >>> stream(0, "null", "cat").random() == stream(0, "null", "cat").random()
+    True
+    >>> stream(0, "null", "cat").random() == stream(0, "null", "dog").random()
+    False
+    """
+    return np.random.default_rng([seed, *map(key_of, names)])
+
+
+def same_rows(**arguments: Any) -> None:
+    """Refuse arguments of pandas whose indices have the same labels in another order.
+
+    Rows are taken by position. Indices of different labels say nothing about that: a series made of an array
+    counts from 0, and one that a split has made keeps the labels of its rows, in the same order.
+
+    >>> import pandas as pd
+    >>> y = pd.Series([0, 1, 1], index=["a", "b", "c"])
+    >>> same_rows(y_true=y, y_prob=[0.2, 0.7, 0.9], sample_weight=None)
+    >>> same_rows(y_true=y, y_prob=pd.Series([0.9, 0.7, 0.2], index=["c", "b", "a"]))
+    Traceback (most recent call last):
+        ...
+    calibrant.InputError: y_true and y_prob must have the same index, got the same labels in
+    another order, 'a' and 'c' at row 0; align one: .reindex(other.index), or pass .to_numpy() where rows
+    match by position
+    """
+    if _WITHOUT_INDEX.issuperset(map(type, arguments.values())):
+        return
+    indices = {name: index for name, values in arguments.items() if (index := _index(values)) is not None}
+    for (name, index), (other, its) in combinations(indices.items(), 2):
+        if index is its or len(index) != len(its) or index.equals(its) or not _same_labels(index, its):
+            continue
+        row = next(k for k, (a, b) in enumerate(zip(index, its, strict=True)) if a != b)
+        raise InputError(
+            f"{name} and {other}",
+            "have the same index",
+            (index[row], its[row]),
+            got=f"the same labels in another order, {index[row]!r} and {its[row]!r}",
+            row=row,
+            hint="align one: .reindex(other.index), or pass .to_numpy() where rows match by position",
+        )
+
+
+def _index(values: Any) -> Any:
+    """Return the index of a series or frame of pandas; None of anything else."""
+    index = getattr(values, "index", None)
+    return index if type(index).__module__.split(".")[0] == "pandas" else None
+
+
+def _same_labels(index: Any, other: Any) -> bool:
+    """Tell whether two indices have the same labels, each as often."""
+    one, two = np.asarray(index), np.asarray(other)
+    if one.dtype.kind in "biuf" and two.dtype.kind in "biuf":
+        return np.array_equal(np.sort(one), np.sort(two))
+    return Counter(one.tolist()) == Counter(two.tolist())

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inputs.arguments import same_rows
 from calibrant.inputs.columns import (
     SOFT,
     SWAPPED,
@@ -29,7 +30,6 @@ from calibrant.inputs.rounding import (
     row_sums,
     slack,
 )
-from calibrant.inputs.rows import same_rows
 from calibrant.parallel import cached_property
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]

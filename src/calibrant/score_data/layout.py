@@ -7,7 +7,7 @@ with B a divisor of K are exactly cell edges.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -29,29 +29,28 @@ class Layout:
     ----------
     uniform : int
         Number of equal parts.
+    low, high : arrays
+        Smallest and largest score of each cell.
+    parts : array
+        Edges of the equal parts; the last one is infinite because 1 belongs to the last part.
     """
 
     uniform: int
+    low: Array = field(init=False, repr=False, compare=False)
+    high: Array = field(init=False, repr=False, compare=False)
+    parts: Array = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        low, high = _bounds(self.uniform)
+        parts = np.append(np.arange(self.uniform) / self.uniform, np.inf)
+        for name, array in {"low": low, "high": high, "parts": parts}.items():
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     @property
     def size(self) -> int:
         """Number of cells."""
         return int(self.low.size)
-
-    @property
-    def low(self) -> Array:
-        """Smallest score of each cell."""
-        return _bounds(self.uniform)[0]
-
-    @property
-    def high(self) -> Array:
-        """Largest score of each cell."""
-        return _bounds(self.uniform)[1]
-
-    @property
-    def parts(self) -> Array:
-        """Edges of the equal parts; the last one is infinite because 1 belongs to the last part."""
-        return _parts(self.uniform)
 
     @property
     def walls(self) -> tuple[int, int, int, int]:
@@ -95,12 +94,6 @@ def _depths(k: int) -> tuple[int, int]:
     return below, above
 
 
-@lru_cache(maxsize=8)
-def _parts(k: int) -> Array:
-    return np.append(np.arange(k) / k, np.inf)
-
-
-@lru_cache(maxsize=8)
 def _bounds(k: int) -> tuple[Array, Array]:
     below, above = (((np.arange(depth) + _FIRST - 1) << _SHIFT).view(np.float64) for depth in _depths(k))
     below[0] = above[0] = 0.0
@@ -110,7 +103,6 @@ def _bounds(k: int) -> tuple[Array, Array]:
     low = np.concatenate([below, middle[:-1], low_up])
     edges = np.concatenate([below[1:], middle])
     high = np.concatenate([np.nextafter(edges, 0), (1 - above)[::-1]])
-    low.flags.writeable = high.flags.writeable = False
     return low, high
 
 

@@ -46,19 +46,6 @@ def distinct(rows: Array) -> Array:
     return rows[:1] if rows.ndim == 2 and len(rows) > 1 and rows.strides[0] == 0 else rows
 
 
-def check_kind(weight: Array | None, *, counts: bool) -> None:
-    """Raise an error for floating point counts, which are importance weights without their flag.
-
-    >>> check_kind(np.array([1.5, 2.0]), counts=False)
-    >>> check_kind(np.array([1.5, 2.0]), counts=True)
-    Traceback (most recent call last):
-        ...
-    TypeError: counts must be integers; importance weights need counts=False
-    """
-    if weight is not None and counts and weight.dtype.kind == "f":
-        raise TypeError("counts must be integers; importance weights need counts=False")
-
-
 def single(batch: tuple[int, ...]) -> None:
     """Raise an error for a batch where a single problem is required."""
     if batch:

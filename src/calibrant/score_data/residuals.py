@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.score_data import tally
 from calibrant.score_data.cells import Cells
 from calibrant.score_data.layout import FINE
 from calibrant.score_data.loops import sums_where_held
 from calibrant.score_data.moments import Array
-from calibrant.score_data.sample import Sample
+from calibrant.score_data.sample import Sample, sums_in_runs
 
 # For at least this many rows, summing by cell is faster than sorting.
 SUMMED_FROM = 8192
@@ -146,7 +145,7 @@ class Residuals:
     def _pooled_runs(self, run: Array) -> Residuals:
         """Pool neighbours that are equal in `run`: the first of them gets the mass, the others get none."""
         parts = (self.mass, self.residual, self.spread, self.mass * self.score)
-        mass, residual, spread, ws = tally.sums_in_runs(run, *parts)
+        mass, residual, spread, ws = sums_in_runs(run, *parts)
         score = np.divide(ws, mass, out=self.score.copy(), where=mass > 0)
         # Rounding may move the mean out of the range of its scores, even past the next mean.
         fresh = np.ones(run.shape, dtype=bool)
@@ -156,7 +155,7 @@ class Residuals:
         score.ravel()[start] = np.clip(score.ravel()[start], first, last)
         one_score: Array = np.ones(run.shape, dtype=bool)
         same = last - first <= TIED * np.minimum(last, 1 - last)
-        (mixed,) = tally.sums_in_runs(run, (~self.one_score).astype(np.float64))
+        (mixed,) = sums_in_runs(run, (~self.one_score).astype(np.float64))
         one_score.ravel()[start] = same & (mixed.ravel()[start] == 0)
         return Residuals(mass, score, residual, spread, one_score)
 
@@ -182,10 +181,10 @@ class Residuals:
         mass = np.ones(sample.shape) if weight is None else weight
         spread = mass if sample.counts else mass * mass
         rows = cls(mass, score, mass * (outcome - score), spread, np.ones(sample.shape, dtype=bool))
-        cell = FINE.locate(score)
+        cell = FINE.low.searchsorted(score, side="right") - 1
         pooled = rows._pooled_runs(cell)
         away = score - FINE.low[cell]
-        ws, wss = tally.sums_in_runs(cell, mass * away, mass * away**2)
+        ws, wss = sums_in_runs(cell, mass * away, mass * away**2)
         width = (FINE.high - FINE.low)[cell]
         one_score = _one_score(pooled.mass, ws, wss, width, pooled.spread)
         return replace(pooled, one_score=one_score)._scaled(sample.n)

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.parallel import cached_property
 from calibrant.score_data import tally
-from calibrant.score_data.moments import Array, Bins, Moments, OneHot, check_kind, single, unbiased
+from calibrant.score_data.moments import Array, Bins, Moments, OneHot, single, unbiased
 
 # Largest number of rows for which all scores are sorted.
 SORTED_ROWS = 4096
@@ -172,7 +172,7 @@ class Sample:
         """
         score, outcome, weight = self.in_order
         weight = np.ones(self.shape) if weight is None else weight
-        w, wy = tally.sums_in_runs(score, weight, weight * outcome)
+        w, wy = sums_in_runs(score, weight, weight * outcome)
         zero = np.zeros(self.shape)
         return Moments(w, zero, wy, zero, zero, score)
 
@@ -234,3 +234,36 @@ class Sample:
         if not self.counts:
             mass *= self.n[..., None] / mass[..., -1:]
         return score, mass
+
+
+def sums_in_runs(run: Array, *columns: Array) -> list[Array]:
+    """Sum columns over runs of neighbours that are equal in `run`, problem by problem.
+
+    The sum of a run is stored at its first row and zeros at the others, so a batch stays rectangular.
+
+    >>> sums_in_runs(np.array([[0.2, 0.2, 0.9], [0.1, 0.2, 0.2]]), np.array([[1.0, 2, 4], [1, 2, 4]]))
+    [array([[3., 0., 4.],
+           [1., 6., 0.]])]
+    """
+    fresh = np.ones(run.shape, dtype=bool)
+    np.not_equal(run[..., 1:], run[..., :-1], out=fresh[..., 1:])
+    if fresh.all():
+        return list(columns)
+    start = np.flatnonzero(fresh)
+    sums = np.zeros((len(columns), *run.shape))
+    for total, column in zip(sums.reshape(len(columns), -1), columns, strict=True):
+        total[start] = np.add.reduceat(column.ravel(), start)
+    return list(sums)
+
+
+def check_kind(weight: Array | None, *, counts: bool) -> None:
+    """Raise an error for floating point counts, which are importance weights without their flag.
+
+    >>> check_kind(np.array([1.5, 2.0]), counts=False)
+    >>> check_kind(np.array([1.5, 2.0]), counts=True)
+    Traceback (most recent call last):
+        ...
+    TypeError: counts must be integers; importance weights need counts=False
+    """
+    if weight is not None and counts and weight.dtype.kind == "f":
+        raise TypeError("counts must be integers; importance weights need counts=False")

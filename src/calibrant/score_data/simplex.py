@@ -13,7 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from calibrant.parallel import cached_property
-from calibrant.score_data.moments import Array, check_kind
+from calibrant.score_data.moments import Array
+from calibrant.score_data.sample import check_kind
 
 # Entries processed at once.
 CHUNK = 1 << 21

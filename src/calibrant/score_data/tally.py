@@ -128,26 +128,6 @@ def cells_and_sums(score: Array, weight: Array | None, layout: Layout) -> tuple[
     return cell, np.array([np.bincount(cell, part, minlength=layout.size) for part in parts])
 
 
-def sums_in_runs(run: Array, *columns: Array) -> list[Array]:
-    """Sum columns over runs of neighbours that are equal in `run`, problem by problem.
-
-    The sum of a run is stored at its first row and zeros at the others, so a batch stays rectangular.
-
-    >>> sums_in_runs(np.array([[0.2, 0.2, 0.9], [0.1, 0.2, 0.2]]), np.array([[1.0, 2, 4], [1, 2, 4]]))
-    [array([[3., 0., 4.],
-           [1., 6., 0.]])]
-    """
-    fresh = np.ones(run.shape, dtype=bool)
-    np.not_equal(run[..., 1:], run[..., :-1], out=fresh[..., 1:])
-    if fresh.all():
-        return list(columns)
-    start = np.flatnonzero(fresh)
-    sums = np.zeros((len(columns), *run.shape))
-    for total, column in zip(sums.reshape(len(columns), -1), columns, strict=True):
-        total[start] = np.add.reduceat(column.ravel(), start)
-    return list(sums)
-
-
 def occurrences(drawn: Array, size: int) -> Array:
     """Count how often each of the numbers below `size` was drawn, sample by sample.
 

@@ -9,7 +9,7 @@ from sklearn.utils.metadata_routing import UNUSED, _MetadataRequester
 
 from calibrant.api.calibration import ece
 from calibrant.estimators import Norm
-from calibrant.inference.measure import chosen_for
+from calibrant.estimators.base import chosen_for
 from calibrant.inputs import same_rows
 from calibrant.sklearn.model import explaining, probabilities
 from calibrant.tasks import notions
