@@ -20,6 +20,7 @@ from calibrant.score_data import (
     sample,
     tally,
 )
+from calibrant.score_data.sample import sums_in_runs
 from calibrant.sketch import totals
 from oracles import tally as oracle
 from plainly import plain as without_loops
@@ -194,7 +195,7 @@ def test_sums_in_runs_are_those_of_a_loop(seed, n, problems, kind):
     rng = np.random.default_rng(seed)
     run = np.sort(scores(rng, kind, (problems, n)), axis=-1)
     columns = rng.random((2, problems, n))
-    for sums, column in zip(tally.sums_in_runs(run, *columns), columns, strict=True):
+    for sums, column in zip(sums_in_runs(run, *columns), columns, strict=True):
         for k in range(problems):
             close(sums[k], oracle.sums_in_runs(run[k], column[k]))
 
