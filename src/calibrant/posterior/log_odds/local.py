@@ -19,8 +19,6 @@ from calibrant.posterior.log_odds.components import SURE
 from calibrant.score_data import Array
 from calibrant.settings import LOG_ODDS
 
-# Largest number of splits of a range (resolution).
-DEEPEST = 8
 # Search for the mode: largest number of steps, of step reductions, and the gain (nats) below which it stops.
 STEPS, HALVINGS, ENOUGH = 12, 6, 1e-3
 # A position (share of the rows) this close to the edge of a range is on it; log-odds this close to 0 are 0.
@@ -48,7 +46,7 @@ class Local:
 def tree(cells: OddsCells) -> Local:
     """Average over all dyadic partitions of the rows."""
     x, count = cells.x, cells.x.size
-    levels = 1 + min(DEEPEST, int(np.log2(max(count, 2))))
+    levels = 1 + int(np.log2(max(count, 2)))
     running = np.cumsum(cells.trials)
     middle = (running - cells.trials / 2) / running[-1]
     # A score on an edge is assigned by its sign, so that the complements of the scores are split in the same
