@@ -6,13 +6,15 @@ Code reads a setting where it needs it, as an attribute of an instance below, so
 ``benchmarks/sensitivity.py`` measures the effect of each setting, and ``docs/methods/settings.md`` shows it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
 import numpy as np
 
 _Value = TypeVar("_Value")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def setting(default: _Value, meaning: str, study: str, effect: str = "") -> _Value:
@@ -32,6 +34,23 @@ def setting(default: _Value, meaning: str, study: str, effect: str = "") -> _Val
     documentation = {"meaning": meaning, "study": study, "effect": effect}
     made: Any = field(default=default, metadata=documentation)
     return made  # type: ignore[no-any-return]
+
+
+def cached_by(settings: object) -> Callable[[_Function], _Function]:
+    """Cache the results of a function that reads settings; it computes again if any of them has changed."""
+
+    def decorate(function: _Function) -> _Function:
+        @lru_cache(maxsize=32)
+        def of_values(values: tuple[Any, ...], *arguments: Any) -> Any:
+            return function(*arguments)
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            return of_values(tuple(vars(settings).values()), *arguments)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
 
 
 @lru_cache(maxsize=64)

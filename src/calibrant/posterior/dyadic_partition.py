@@ -32,7 +32,7 @@ from calibrant.compiled.cached import cached_property
 from calibrant.posterior.process import Shrunk
 from calibrant.posterior.variance_time import running
 from calibrant.score_data import Array
-from calibrant.settings import PRIOR
+from calibrant.settings import PRIOR, cached_by
 
 
 class _Layout(NamedTuple):
@@ -363,14 +363,10 @@ def probabilities_of_no_gap() -> tuple[float, float]:
     return PRIOR.probability_of_no_gap_sparse, PRIOR.probability_of_no_gap_dense
 
 
+@cached_by(PRIOR)
 def spectrum_of(length: int) -> Array:
     """Return the normalized spectrum of a process in a range of `length` cells, for k >= 1."""
-    return _spectrum(length, PRIOR.process_roughness, PRIOR.process_spectrum_exponent)
-
-
-@lru_cache(maxsize=32)
-def _spectrum(length: int, roughness: float, exponent: float) -> Array:
-    share = (1 + (np.arange(1, length) / roughness) ** 2) ** -exponent
+    share = (1 + (np.arange(1, length) / PRIOR.process_roughness) ** 2) ** -PRIOR.process_spectrum_exponent
     return np.asarray(share / share.sum())
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from calibrant import compiled
 from calibrant.posterior import dyadic_partition, process
 from calibrant.score_data import Array
-from calibrant.settings import PRIOR
+from calibrant.settings import PRIOR, cached_by
 
 # Sizes of the grids, and shortest range with a process, for which the compiled loop is written.
 COMPILED_FOR = {"smooth_sd_count": 8, "constant_sd_count": 5, "process_sd_count": 4, "shortest_process": 8}
@@ -133,6 +133,7 @@ def _marginal_likelihoods_numpy(
     )
 
 
+@cached_by(PRIOR)
 def _tables(cells: int) -> tuple[Array, ...]:
     """Return spectra, twiddle factors of the cosine transforms and log priors."""
     spectra = [
@@ -163,6 +164,7 @@ def turns_of(cells: int) -> Array:
     return factors
 
 
+@cached_by(PRIOR)
 def _rules(uncertain: float) -> Array:
     """Return the numbers of the local component's prior, in the order that the compiled loop expects."""
     process_sds, final = PRIOR.process_sds, PRIOR.probability_of_final_range

@@ -14,13 +14,12 @@ See docs/methods/default-estimator.md, "Smooth component".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from calibrant.compiled.cached import cached_property
 from calibrant.score_data import Array
-from calibrant.settings import PRIOR
+from calibrant.settings import PRIOR, cached_by
 
 
 class Shrunk:
@@ -160,18 +159,20 @@ def sizes_of(precision: Array, largest: float) -> Array:
     """Return the signal-to-noise ratios e tau^2 of the grid of sizes tau, (problems, sizes)."""
     least = np.minimum(1.0, precision * PRIOR.smallest_smooth_sd**2)
     ratio = precision * largest**2 / least
-    return np.asarray(least[:, None] * ratio[:, None] ** np.linspace(0, 1, PRIOR.smooth_sd_count))
+    return np.asarray(least[:, None] * ratio[:, None] ** _positions())
 
 
+@cached_by(PRIOR)
+def _positions() -> Array:
+    """Return the positions of the sizes between the smallest and the largest, on the log scale."""
+    return np.linspace(0, 1, PRIOR.smooth_sd_count)
+
+
+@cached_by(PRIOR)
 def spectra_of(cells: int) -> Array:
     """Return the normalized spectrum of each roughness for k >= 1, (roughnesses, cells - 1)."""
-    return _spectra(cells, _roughness(cells), PRIOR.spectrum_exponent)
-
-
-@lru_cache(maxsize=32)
-def _spectra(cells: int, roughness: tuple[float, ...], exponent: float) -> Array:
     k = np.arange(1, cells)
-    spectra = [(1 + (k / rough) ** 2) ** -exponent for rough in roughness]
+    spectra = [(1 + (k / rough) ** 2) ** -PRIOR.spectrum_exponent for rough in _roughness(cells)]
     return np.array([spectrum / max(spectrum.sum(), 1e-300) for spectrum in spectra])
 
 
@@ -183,23 +184,16 @@ def _roughness(cells: int) -> tuple[float, ...]:
     return tuple(frequencies)
 
 
+@cached_by(PRIOR)
 def prior_of_shape(cells: int) -> Array:
     """Return the log prior of the grid points of the coefficients with k >= 1; the first is their absence."""
-    return _prior_of_shape(
-        len(_roughness(cells)),
-        PRIOR.roughness_weight_ratio,
-        PRIOR.smooth_sd_count,
-        PRIOR.probability_of_no_shape,
-    )
-
-
-@lru_cache(maxsize=32)
-def _prior_of_shape(roughnesses: int, ratio: float, sds: int, absent: float) -> Array:
-    weight = ratio ** np.arange(roughnesses)
+    absent, sds = PRIOR.probability_of_no_shape, PRIOR.smooth_sd_count
+    weight = PRIOR.roughness_weight_ratio ** np.arange(len(_roughness(cells)))
     share = np.tile(weight / weight.sum() / sds, sds)
     return np.log(np.append(absent, (1 - absent) * share))
 
 
+@cached_by(PRIOR)
 def prior_of_mean() -> Array:
     """Return the log prior of the grid points of the mean coefficient; the first is its absence."""
     absent, sds = PRIOR.probability_of_no_mean, PRIOR.smooth_sd_count
