@@ -33,7 +33,7 @@ def setting(default: _Value, meaning: str, study: str, effect: str = "") -> _Val
     """
     documentation = {"meaning": meaning, "study": study, "effect": effect}
     made: Any = field(default=default, metadata=documentation)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def cached_by(settings: object) -> Callable[[_Function], _Function]:
@@ -368,11 +368,8 @@ class LogOddsSettings:
         _NONE,
     )
     # Scores of exactly 0 or 1
-    largest_distance_of_certain_scores: float = setting(
-        0.25, "Largest distance from 0 and 1 to which scores of 0 and 1 are moved.", _NONE
-    )
     default_distance_of_certain_scores: float = setting(
-        0.001, "Their distance from 0 and 1 if there are no other scores.", _NONE
+        0.001, "Distance from 0 and 1 of scores of exactly 0 and 1 if there are no other scores.", _NONE
     )
     prior_count_at_certain_scores: float = setting(
         0.5, "Prior number of outcomes of each kind at scores of 0 and 1.", "Jeffreys' prior"

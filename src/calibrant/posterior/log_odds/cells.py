@@ -109,7 +109,7 @@ def nearest(score: Array) -> float:
         return NEAREST
     distance = distance[distance > 0]
     half = distance.min() / 2 if distance.size else LOG_ODDS.default_distance_of_certain_scores
-    least = np.clip(half, NEAREST, LOG_ODDS.largest_distance_of_certain_scores)
+    least = max(half, NEAREST)
     return float(np.rint(least / STEP) * STEP)
 
 
