@@ -10,6 +10,7 @@ from calibrant.posterior.softmax import fit as softmax_fit
 from calibrant.posterior.softmax.blocks import Blocks
 from calibrant.posterior.softmax.likelihood import Likelihood
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import SOFTMAX
 from oracles import simplex as oracle
 from weighing import are_counts
 
@@ -31,7 +32,7 @@ def test_the_statistic_is_that_of_a_loop(counted):
     rows = Simplex.of(p, y, np.arange(12) % 3 + 1 if counted else None)
     blocks = Blocks.of(rows)
     found = p_value(rows, blocks, np.random.default_rng(0), 9)
-    prior = softmax_fit.SIZES, softmax_fit.shapes, softmax_fit.ABSENT
+    prior = SOFTMAX.sds, softmax_fit.shapes, SOFTMAX.probability_of_absent_block
     wanted = oracle.evidence(as_rows(rows), blocks, *prior)
     assert found.statistic == pytest.approx(wanted, rel=1e-3)
     assert found.null.shape == (9,)

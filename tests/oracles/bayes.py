@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.posterior import dyadic_partition, gap, process, score_effects, variance_time
+from calibrant.posterior import dyadic_partition, score_effects, variance_time
+from calibrant.settings import PRIOR
 
 
 def triweight(u):
@@ -85,14 +86,18 @@ def problem(score, outcome):
     n = len(score)
     r = np.bincount(inverse, np.asarray(outcome, dtype=float)) - count * s
     points = min(n, variance_time.PILOT_BLOCKS)
-    width = min(variance_time.PILOT_BANDWIDTH * (0.75 * n) ** -0.2, variance_time.PILOT_MAX_ROWS / n)
+    width = min(PRIOR.pilot_bandwidth * (0.75 * n) ** -0.2, PRIOR.largest_pilot_bandwidth / n)
     mean = spread_evenly(np.cumsum(count), r, np.linspace(0, n, points + 1)) * points / n
     basis = cosines(points)
     gain = np.array([triweight(math.pi * width * k) for k in range(points)])
     smooth = basis.T @ (gain * (basis @ mean))
     at = (np.cumsum(count) - count / 2) * points / n - 0.5
     p = np.clip(s + np.interp(at, np.arange(points), smooth), 0, 1)
-    v = (p * (1 - p) + s * (1 - s)) / 2 + variance_time.LEAST / math.sqrt(n)
+    v = (
+        PRIOR.pilot_variance_weight * p * (1 - p)
+        + (1 - PRIOR.pilot_variance_weight) * s * (1 - s)
+        + PRIOR.smallest_outcome_variance / math.sqrt(n)
+    )
     time = np.cumsum(count * v)
     g = max(1, min(n, variance_time.CELLS) // 2 * 2)
     cuts = time[-1] * np.linspace(0, 1, g + 1)
@@ -110,24 +115,24 @@ def fit_process(x, unit):
 
     def sizes(largest):
         """Variances against the noise, evenly on a logarithmic scale."""
-        least = min(1.0, e * process.SMALLEST**2)
-        steps = process.SIZES
+        least = min(1.0, e * PRIOR.smallest_smooth_sd**2)
+        steps = PRIOR.smooth_sd_count
         return [least * (e * largest**2 / least) ** (i / (steps - 1)) for i in range(steps)]
 
-    no_mean, no_shape = process.NO_MEAN, process.NO_SHAPE
+    no_mean, no_shape = PRIOR.probability_of_no_mean, PRIOR.probability_of_no_shape
     means = [(no_mean, 0.0)]
-    means += [((1 - no_mean) / process.SIZES, t) for t in sizes(process.LARGEST_MEAN)]
-    roughness = list(process.ROUGHNESS)
-    while 4 * roughness[-1] < g / 1.5:
-        roughness.append(4 * roughness[-1])
-    weight = np.array([process.ROUGHER**i for i in range(len(roughness))])
+    means += [((1 - no_mean) / PRIOR.smooth_sd_count, t) for t in sizes(PRIOR.largest_mean_sd)]
+    roughness = list(PRIOR.roughness)
+    while PRIOR.roughness_ratio * roughness[-1] < g / PRIOR.cells_per_roughness:
+        roughness.append(PRIOR.roughness_ratio * roughness[-1])
+    weight = np.array([PRIOR.roughness_weight_ratio**i for i in range(len(roughness))])
     weight = weight / weight.sum()
     shapes = [(no_shape, np.zeros(g - 1))]
     k = np.arange(1, g)
-    for t in sizes(process.LARGEST):
+    for t in sizes(PRIOR.largest_smooth_sd):
         for share, rough in zip(weight, roughness, strict=True):
-            spectrum = (1 + (k / rough) ** 2) ** -float(process.STEEPNESS)
-            chance = (1 - no_shape) * share / process.SIZES
+            spectrum = (1 + (k / rough) ** 2) ** -PRIOR.spectrum_exponent
+            chance = (1 - no_shape) * share / PRIOR.smooth_sd_count
             shapes.append((chance, t * spectrum / spectrum.sum() if g > 1 else spectrum))
     by_mean = np.array([c * against_noise(z[:1], np.array([[t]])) for c, t in means])
     by_shape = np.array([c * against_noise(z[1:], np.diag(t)) for c, t in shapes])
@@ -146,17 +151,17 @@ def by_process(p):
     sides = np.zeros(2)
     for a, b in zip(mean, sd, strict=True):
         sure, unsure = np.array(parts(a, 0.0)), np.array(parts(a, b))
-        sides += p.unit * (sure + gap.UNCERTAIN * (unsure - sure))
-    square = mean**2 + gap.UNCERTAIN * sd**2
+        sides += p.unit * (sure + PRIOR.counted_uncertainty * (unsure - sure))
+    square = mean**2 + PRIOR.counted_uncertainty * sd**2
     return likelihood, sides, p.unit**2 * square
 
 
 def flat(x, pull):
     """Likelihood against no gap, posterior mean and variance of a gap that is the same in all cells."""
     likelihoods, means, variances = [], [], []
-    for size in dyadic_partition.LEVELS:
+    for size in PRIOR.constant_sds:
         signal = size**2 * np.outer(pull, pull)
-        likelihoods.append(against_noise(x, signal) / len(dyadic_partition.LEVELS))
+        likelihoods.append(against_noise(x, signal) / len(PRIOR.constant_sds))
         inverse = np.linalg.inv(np.eye(len(x)) + signal)
         means.append(size**2 * pull @ inverse @ x)
         variances.append(size**2 - size**4 * pull @ inverse @ pull)
@@ -173,15 +178,18 @@ def wave(x, size_of_one):
     """
     m = len(x)
     basis = cosines(m)
-    spectrum = (1 + (np.arange(1, m) / dyadic_partition.ROUGH) ** 2) ** -float(dyadic_partition.STEEP)
+    spectrum = (1 + (np.arange(1, m) / PRIOR.process_roughness) ** 2) ** -PRIOR.process_spectrum_exponent
     shape = basis[1:].T @ np.diag(spectrum / spectrum.sum()) @ basis[1:]
     level = np.outer(basis[0], basis[0])
     total, shrink = 0.0, np.zeros((m, m))
-    for one in (0.0, *dyadic_partition.WAVES):
-        for other in (0.0, *dyadic_partition.WAVES):
+    for one in (0.0, *PRIOR.process_sds):
+        for other in (0.0, *PRIOR.process_sds):
             prior = 1.0
-            for size, missing in ((one, dyadic_partition.NO_MEAN), (other, dyadic_partition.NO_SHAPE)):
-                prior *= missing if size == 0 else (1 - missing) / len(dyadic_partition.WAVES)
+            for size, missing in (
+                (one, PRIOR.process_probability_of_no_mean),
+                (other, PRIOR.process_probability_of_no_shape),
+            ):
+                prior *= missing if size == 0 else (1 - missing) / len(PRIOR.process_sds)
             signal = size_of_one * (one**2 * level + other**2 * shape)
             chance = prior * against_noise(x, signal)
             total += chance
@@ -199,12 +207,12 @@ def sum_range(x, pull, level, number, empty):
     sides = its_pull.sum() * np.array(parts(mean, math.sqrt(variance)))
     kinds = [(1.0, likelihood, sides, its_pull**2 * (mean**2 + variance))]
     length = last - first
-    if level > 0 and math.log2(g).is_integer() and length >= dyadic_partition.SHORTEST:
+    if level > 0 and math.log2(g).is_integer() and length >= PRIOR.shortest_process:
         likelihood, means, sds = wave(own, length * pull.mean() ** 2)
         sides = np.sum([parts(a, b) for a, b in zip(means, sds, strict=True)], axis=0)
         kinds = [
-            (1 - dyadic_partition.WAVING, *kinds[0][1:]),
-            (dyadic_partition.WAVING, likelihood, sides, means**2 + sds**2),
+            (1 - PRIOR.process_weight, *kinds[0][1:]),
+            (PRIOR.process_weight, likelihood, sides, means**2 + sds**2),
         ]
     some = 1.0 if level == 0 else 1 - empty
     whole = 0.0 if level == 0 else empty
@@ -214,16 +222,21 @@ def sum_range(x, pull, level, number, empty):
         whole, sides, square = whole + chance, sides + chance * each, square + chance * own_square
     if level < int(math.log2(g)):
         low, high = (sum_range(x, pull, level + 1, 2 * number + i, empty) for i in (0, 1))
-        stop, halved = dyadic_partition.STOP * whole, (1 - dyadic_partition.STOP) * low[0] * high[0]
-        sides = dyadic_partition.STOP * sides + halved * (low[1] + high[1])
-        square = dyadic_partition.STOP * square + halved * np.concatenate([low[2], high[2]])
+        stop, halved = (
+            PRIOR.probability_of_final_range * whole,
+            (1 - PRIOR.probability_of_final_range) * low[0] * high[0],
+        )
+        sides = PRIOR.probability_of_final_range * sides + halved * (low[1] + high[1])
+        square = PRIOR.probability_of_final_range * square + halved * np.concatenate([low[2], high[2]])
         whole = stop + halved
     return whole, sides / whole, square / whole
 
 
 def by_tree(p):
     """A gap in ranges of the scores."""
-    trees = [sum_range(p.x, p.mass / p.unit, 0, 0, empty) for empty in dyadic_partition.EMPTY]
+    trees = [
+        sum_range(p.x, p.mass / p.unit, 0, 0, empty) for empty in dyadic_partition.probabilities_of_no_gap()
+    ]
     likelihood = sum(each[0] for each in trees)
     sides, square = (sum(each[0] * each[i] for each in trees) / likelihood for i in (1, 2))
     return likelihood / len(trees), p.unit * sides, p.unit**2 * square
@@ -244,18 +257,18 @@ def coverage(p):
     """Share of the rows at shared scores, without heavy scores and those at 0 or 1; less if none are rare."""
     shared, single, rare = 0, 0, 0
     for s, m in zip(p.score, p.count, strict=True):
-        apart = m > 1 and (m >= score_effects.HEAVY * p.n or min(s, 1 - s) < score_effects.EDGE)
+        apart = m > 1 and (m >= PRIOR.heavy_share * p.n or min(s, 1 - s) < PRIOR.extreme_distance)
         shared += m if m > 1 and not apart else 0
         single += m == 1
-        rare += m if 1 < m < score_effects.RARELY else 0
-    return shared / (shared + single) * min(1.0, 2 * rare / single) if single else 1.0
+        rare += m if 1 < m < PRIOR.rare_rows else 0
+    return shared / (shared + single) * min(1.0, PRIOR.rare_factor * rare / single) if single else 1.0
 
 
 def points_of(p):
     """Each distinct score; where too few are shared, single rows in one of many cells are one point."""
     time = np.append(0, np.cumsum(p.count * p.variance))
     cell = score_effects.POOLED * (time[1:] + time[:-1]) / 2 // time[-1]
-    pooling = coverage(p) < score_effects.COVERED
+    pooling = coverage(p) < PRIOR.smallest_repeated_share
     points, last = [], None
     for i, m in enumerate(p.count):
         own = None if m > 1 or not pooling else cell[i]
@@ -308,24 +321,27 @@ class Effects:
         self.cells = min(max(2 ** int(math.log2(p.n)), 2), score_effects.CELLS)
         shared = self.rows[self.tied]
         self.usual = math.exp((shared * np.log(shared)).sum() / shared.sum())
-        many = (shared * (shared - 1)).sum() / 2 >= score_effects.MANY_PAIRS
-        self.powers = score_effects.POWERS if many and shared.max() > 2 * shared.min() else (0.0,)
-        self.fitted = score_effects.FITTED if many else score_effects.FEWER
+        many = (shared * (shared - 1)).sum() / 2 >= PRIOR.many_pairs
+        self.powers = PRIOR.frequency_powers if many and shared.max() > 2 * shared.min() else (0.0,)
+        count, ratio = score_effects.NODES_OF_MANY_PAIRS if many else score_effects.NODES_OF_FEW_PAIRS
+        self.fitted = np.geomspace(ratio * PRIOR.smallest_correlation, PRIOR.largest_correlation, count)
         self.share, self.coverage = shared.sum() / p.n, coverage(p)
 
     def prior(self):
         """Prior probability of effects."""
-        most = score_effects.FEW_TIED + (score_effects.ALL_TIED - score_effects.FEW_TIED) * self.share
+        few, most = PRIOR.effects_weight_few_tied, PRIOR.effects_weight_all_tied
+        most = few + (most - few) * self.share
         levels = [point.scores / point.rows for point in self.points if point.tied]
-        rounded = all(abs(1000 * s - round(1000 * s)) < 1e-6 for s in levels)
-        if rounded and len(levels) > score_effects.FEW_LEVELS:
-            most = min(most, score_effects.ROUNDED)
+        multiples = [s / PRIOR.rounding_unit for s in levels]
+        rounded = all(abs(each - round(each)) < 1e-6 for each in multiples)
+        if rounded and len(levels) > PRIOR.few_scores:
+            most = min(most, PRIOR.effects_weight_rounded)
         pairs = sum(m * (m - 1) / 2 for m in self.rows[self.tied])
-        return most * (1 - math.exp(-pairs * score_effects.VISIBLE**2 / 2))
+        return most * (1 - math.exp(-pairs * PRIOR.visible_correlation**2 / 2))
 
     def correlation(self, power, rho):
         """Intraclass correlation at each point."""
-        return np.minimum(rho * (self.usual / self.sharing) ** power, score_effects.LARGEST)
+        return np.minimum(rho * (self.usual / self.sharing) ** power, PRIOR.largest_correlation)
 
     def design(self, rho):
         """Factor of the variance of the residual at each point."""
@@ -343,7 +359,7 @@ class Effects:
 
     def probability(self, f):
         """Probability of an outcome where the effect is zero."""
-        return np.clip(self.score + f, 0.25 / self.n, 1 - 0.25 / self.n)
+        return np.clip(self.score + f, margin := PRIOR.smallest_expected_outcomes / self.n, 1 - margin)
 
     def normal(self, f, rho):
         """Log likelihood of the residuals if they were normal."""
@@ -370,7 +386,10 @@ class Effects:
         nodes = (0.0, *self.fitted)
         fits = [self.fit_smooth(self.correlation(middle, rho)) for rho in nodes]
         none = fits[0][2] + self.counts(fits[0][0], np.zeros(len(self.points)))
-        deviates = [math.log(rho / score_effects.MEDIAN) / score_effects.LOG_SD for rho in score_effects.RHO]
+        deviates = [
+            math.log(rho / PRIOR.median_correlation) / PRIOR.log_sd_of_correlation
+            for rho in PRIOR.correlations
+        ]
         prior = [math.exp(-(deviate**2) / 2) for deviate in deviates]
         total, weight = 0.0, np.zeros((len(self.powers), len(nodes)))
         for i, power in enumerate(self.powers):
@@ -379,7 +398,7 @@ class Effects:
                 cost + self.counts(f, own) - self.normal(f, own)
                 for (f, _, cost), own in zip(fits, at_nodes, strict=True)
             ]
-            for chance, rho in zip(prior, score_effects.RHO, strict=True):
+            for chance, rho in zip(prior, PRIOR.correlations, strict=True):
                 own, near = self.correlation(power, rho), nodes_near(rho, self.fitted)
                 log = sum(share * (self.normal(fits[j][0], own) + missed[j]) for j, share in near) - none
                 likelihood = chance / sum(prior) / len(self.powers) * math.exp(log)
@@ -415,8 +434,8 @@ def told(score, outcome):
     """Expected error of scores too high and of scores too low, and the expected square in each cell."""
     p = problem(score, outcome)
     tied = p.count[p.count > 1].sum() / p.n
-    in_ranges = gap.LOCAL_WEIGHT * (1 - gap.TIED_REDUCTION * tied)
-    none, some = gap.CALIBRATED, 1 - gap.CALIBRATED
+    in_ranges = PRIOR.local_weight * (1 - PRIOR.local_weight_reduction_by_ties * tied)
+    none, some = PRIOR.prior_probability_of_calibration, 1 - PRIOR.prior_probability_of_calibration
     members = [(some * (1 - in_ranges), *by_process(p)), (some * in_ranges, *by_tree(p))]
     if tied:
         effects, factor, *expected = by_effects(p)

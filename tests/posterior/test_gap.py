@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy.fft import idct
 
-from calibrant.posterior import gap as module
 from calibrant.posterior.gap import Posterior, chance, pool_classes
 from calibrant.posterior.process import smooth_log_bayes_factor
 from calibrant.posterior.score_effects import ScoreEffects
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Residuals, Sample
+from calibrant.settings import PRIOR
 
 ARRAYS = ("z", "scale", "mass", "score", "n")
 KINDS = ("smooth", "tenths", "heavy")
@@ -48,10 +48,14 @@ def test_chances_sum_to_one(kind):
     p = posterior(kind)
     assert p.weight.shape == (1, 3 if kind == "smooth" else 4)
     np.testing.assert_allclose(p.weight.sum(axis=-1), 1)
-    none = module.CALIBRATED * (1 - (p.effects[0].ties.prior if p.effects else 0.0))
+    none = PRIOR.prior_probability_of_calibration * (1 - (p.effects[0].ties.prior if p.effects else 0.0))
     odds = (1 - p.weight[0, 0]) / p.weight[0, 0]
     assert odds == pytest.approx((1 - none) / none * np.exp(p.some[0]))
-    odds = (1 - module.CLASS_CALIBRATED) / module.CLASS_CALIBRATED * np.exp(p.some)
+    odds = (
+        (1 - PRIOR.prior_probability_of_calibrated_class)
+        / PRIOR.prior_probability_of_calibrated_class
+        * np.exp(p.some)
+    )
     np.testing.assert_allclose(chance(p.some), odds / (1 + odds))
     # So does the prior.
     prior = np.exp(p.logs[0])
@@ -92,12 +96,12 @@ def test_draws_have_the_mean_of_the_points(kind):
     if kind == "smooth":
         # The posterior's own spread leaves out some of the process's.
         assert np.all(sd > 0.97 * at.sd)
-        assert np.all(sd < 1.03 * at.sd / sqrt(module.UNCERTAIN))
+        assert np.all(sd < 1.03 * at.sd / sqrt(PRIOR.counted_uncertainty))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_draws_have_the_spread_of_the_points_where_all_of_it_counts(kind, monkeypatch):
-    monkeypatch.setattr(module, "UNCERTAIN", 1.0)
+    monkeypatch.setitem(vars(PRIOR), "counted_uncertainty", 1.0)
     p = posterior(kind)
     at = p.points(0)
     drawn = p.draws(0, np.random.default_rng(0), 20_000)
@@ -216,9 +220,13 @@ def test_three_classes_are_judged_together_or_each_by_itself():
     terms = p.terms("l1")
     sums = type(terms)(*(3 * term[0] for term in terms))
     found = pool_classes(sums, p.z.shape[-1], 3)
-    alone = module.CLASS_CALIBRATED + (1 - module.CLASS_CALIBRATED) * np.exp(p.some[0])
+    alone = PRIOR.prior_probability_of_calibrated_class + (
+        1 - PRIOR.prior_probability_of_calibrated_class
+    ) * np.exp(p.some[0])
     shared = smooth_log_bayes_factor(2 * terms.shape[:1], 2 * terms.offset[:1], p.z.shape[-1])[0]
-    expected = (1 - module.APART) * np.exp(shared) + module.APART * alone**2
+    expected = (1 - PRIOR.prior_probability_of_unpooled_classes) * np.exp(
+        shared
+    ) + PRIOR.prior_probability_of_unpooled_classes * alone**2
     assert found.evidence == pytest.approx(np.log(expected))
     assert 0 < found.apart < 1
     assert found.mixed(0.1, 0.1) == pytest.approx(0.1 * found.chance)
@@ -240,7 +248,7 @@ def test_the_kind_of_gap_that_is_there_gets_the_weight():
         flat = Residuals.of(Sample(score, rng.random(score.size) < np.clip(chance, 0, 1))).flat
         return Posterior.of_residuals(flat, int(n_cells(flat.n)[0])).weight[0]
 
-    assert np.mean([weights(score, score)[0] for _ in range(20)]) > 2 * module.CALIBRATED
+    assert np.mean([weights(score, score)[0] for _ in range(20)]) > 2 * PRIOR.prior_probability_of_calibration
     assert weights(score, score + 0.15 * np.sin(4 * score)).argmax() == 1
     assert weights(score, score - 0.3 * ((score > 0.5) & (score < 0.5625))).argmax() == 2
     zigzag = rng.integers(1, 11, 4000) / 11

@@ -8,6 +8,7 @@ import pytest
 from calibrant.posterior.log_odds import OddsCells, components, local, model_average, smooth_average
 from calibrant.posterior.log_odds.model_average import TAIL
 from calibrant.score_data import Residuals
+from calibrant.settings import LOG_ODDS
 from oracles import maps as oracle
 from weighing import weighted_sample
 
@@ -49,7 +50,7 @@ def test_many_scores_are_pooled_and_nothing_is_lost():
 # --- members ---
 
 
-@pytest.mark.parametrize("noise", components.NOISE)
+@pytest.mark.parametrize("noise", LOG_ODDS.label_noise_prior)
 def test_scores_that_are_less_sure_are_mixed_with_their_complement(noise):
     score = np.array([1e-6, 0.2, 0.5, 0.99])
     found = components.expit(components.less_sure(np.log(score / (1 - score)), noise))
@@ -60,7 +61,7 @@ def test_scores_that_are_less_sure_are_mixed_with_their_complement(noise):
 @pytest.mark.parametrize(("shape", "noise"), [*((shape, 0.0) for shape in range(1, 8)), (1, 0.03), (7, 0.03)])
 def test_the_evidence_of_formulas_is_an_integral(shape, noise):
     score, outcome = rows()
-    sizes = components.SHAPES[shape][:3]
+    sizes = LOG_ODDS.parametric[shape][:3]
     (block,) = (b for b in components.parametric(OddsCells.of(residuals(score, outcome))) if b.noise == noise)
     offset = np.array([oracle.log_odds(noise + (1 - 2 * noise) * p) for p in score])
     columns = [column for column, size in zip((np.ones(200), offset), sizes, strict=False) if size > 0]
@@ -76,8 +77,8 @@ def test_the_evidence_of_the_scores_as_they_are_is_their_likelihood():
 
 
 def test_prior_weights_add_up():
-    assert sum(shape[3] for shape in components.SHAPES) == pytest.approx(1)
-    assert sum(components.NOISE.values()) == pytest.approx(1)
+    assert sum(shape[3] for shape in LOG_ODDS.parametric) == pytest.approx(1)
+    assert sum(LOG_ODDS.label_noise_prior.values()) == pytest.approx(1)
 
 
 def test_with_few_rows_the_scores_as_they_are_weigh_more():
@@ -86,14 +87,16 @@ def test_with_few_rows_the_scores_as_they_are_weigh_more():
         cells = OddsCells(np.array([-1.0, 1.0]), np.full(2, n / 2), np.full(2, n / 4), 1e-15)
         prior = components.parametric(cells)[0].prior
         logs[n] = prior[0] - prior[1]
-    assert logs[10] - logs[10_000] == pytest.approx(components.HELD / 10 - components.HELD / 10_000)
+    assert logs[10] - logs[10_000] == pytest.approx(
+        LOG_ODDS.identity_bonus / 10 - LOG_ODDS.identity_bonus / 10_000
+    )
 
 
 @pytest.mark.parametrize(("n", "nats"), [(10, 1.0), (100, 1.0), (400, 0.25)])
 def test_with_few_rows_a_temperature_weighs_more_than_a_shift(n, nats):
     cells = OddsCells(np.array([-1.0, 1.0]), np.full(2, n / 2), np.full(2, n / 4), 1e-15)
     for block in components.parametric(cells):
-        shapes = np.log([shape[3] for shape in components.SHAPES])
+        shapes = np.log([shape[3] for shape in LOG_ODDS.parametric])
         extra = block.prior - shapes
         np.testing.assert_allclose(extra[[3, 4]] - extra[1], nats, atol=1e-12)
         np.testing.assert_allclose(extra[[2, 5, 9]], extra[1], atol=1e-12)
@@ -157,18 +160,21 @@ def by_enumeration(four):
     def of_stretch(first, stop):
         if (first, stop) not in known:
             part = slice(first, stop)
-            logs, means = [np.log(local.UNTOUCHED)], [x[part]]
-            for kind in local.KINDS:
+            logs, means = [np.log(LOG_ODDS.probability_of_unchanged_range)], [x[part]]
+            for kind in zip(LOG_ODDS.range_shift_sds, LOG_ODDS.range_slope_sds, strict=True):
                 columns, sizes = oracle.stretch_columns(x[part], trials[part], kind)
                 log, mean = oracle.cells_evidence(x[part], trials[part], successes[part], columns, sizes)
-                logs.append(log + np.log((1 - local.UNTOUCHED) / len(local.KINDS)))
+                logs.append(
+                    log
+                    + np.log((1 - LOG_ODDS.probability_of_unchanged_range) / len(LOG_ODDS.range_shift_sds))
+                )
                 means.append(mean)
             total = np.logaddexp.reduce(logs)
             known[first, stop] = total, np.exp(np.array(logs) - total) @ np.array(means)
         return known[first, stop]
 
     total, mean = 0.0, np.zeros(4)
-    for leaves, prior in oracle.divisions(0, 4, 3, local.WHOLE):
+    for leaves, prior in oracle.divisions(0, 4, 3, LOG_ODDS.probability_of_final_range):
         weight = prior * np.exp(sum(of_stretch(*leaf)[0] for leaf in leaves))
         total += weight
         mean += weight * np.concatenate([of_stretch(*leaf)[1] for leaf in leaves])
@@ -192,12 +198,12 @@ def test_the_tree_averages_over_all_divisions(four, by_enumeration):
 
 def test_each_score_has_a_shift_of_its_own(four):
     logs = []
-    for size, _ in local.OWN:
+    for size in LOG_ODDS.score_shift_sds:
         parts = [
             oracle.cells_evidence(*(np.array([v]) for v in cell), [np.ones(1)], [size])[0]
             for cell in zip(four.x, four.trials, four.successes, strict=True)
         ]
-        logs.append(sum(parts) - np.log(len(local.OWN)))
+        logs.append(sum(parts) - np.log(len(LOG_ODDS.score_shift_sds)))
     found = local.each_score(four)
     assert np.exp(found.log_bayes_factor - np.logaddexp.reduce(logs)) == pytest.approx(1, abs=0.05)
     np.testing.assert_allclose(found.weight[:, 0], np.exp(logs - np.logaddexp.reduce(logs)), atol=0.02)

@@ -8,11 +8,11 @@ from scipy.stats import betabinom, binom, norm
 
 import calibrant
 from calibrant.estimators import Bayes
-from calibrant.posterior import gap
 from calibrant.posterior import score_effects as module
 from calibrant.posterior.score_effects import ScoreEffects, coverage
 from calibrant.posterior.variance_time import VarianceTime
 from calibrant.score_data import COARSE, FINE, Cells, Residuals, Sample
+from calibrant.settings import PRIOR
 from oracles.bayes import overlaps
 from weighing import weighted_sample
 
@@ -109,8 +109,8 @@ def test_counts_are_beta_binomial():
 def test_independent_gaps_without_a_smooth_part_are_normal():
     ties = effects().ties
     residual = np.random.default_rng(1).normal(size=(4, ties.mass.size)) * np.sqrt(ties.noise)
-    rho = module.RHO[::4]
-    prior = norm.pdf(np.log(module.RHO / module.MEDIAN) / module.LOG_SD)
+    rho = PRIOR.correlations[::4]
+    prior = norm.pdf(np.log(PRIOR.correlations / PRIOR.median_correlation) / PRIOR.log_sd_of_correlation)
     prior = 4 * prior[::4] / prior.sum()
     for found, each in zip(ties.scattered(residual), residual, strict=True):
         ratio = [
@@ -359,13 +359,13 @@ def test_the_prior_fades_in_with_replication():
     assert prior(np.append(score[:499], score[0])) < 0.002
     priors = [prior(np.append(score[:1000], score[:pairs])) for pairs in (1, 30, 300, 1000)]
     assert np.all(np.diff(priors) > 0)
-    assert prior(np.repeat(score[:100], 30)) == pytest.approx(module.ALL_TIED, rel=1e-6)
-    assert prior(np.repeat(score[:1500], 2)) == pytest.approx(module.ALL_TIED, rel=0.01)
+    assert prior(np.repeat(score[:100], 30)) == pytest.approx(PRIOR.effects_weight_all_tied, rel=1e-6)
+    assert prior(np.repeat(score[:1500], 2)) == pytest.approx(PRIOR.effects_weight_all_tied, rel=0.01)
 
 
-@pytest.mark.parametrize("levels", [module.FEW_LEVELS, module.FEW_LEVELS + 1, 900])
+@pytest.mark.parametrize("levels", [PRIOR.few_scores, PRIOR.few_scores + 1, 900])
 def test_effects_of_rounded_scores_are_less_likely(levels):
-    most = module.ROUNDED if levels > module.FEW_LEVELS else module.ALL_TIED
+    most = PRIOR.effects_weight_rounded if levels > PRIOR.few_scores else PRIOR.effects_weight_all_tied
     score = np.repeat(np.random.default_rng(0).permutation(np.arange(1, 1000))[:levels] / 1000, 20)
     ties = posterior(Sample(score, np.random.default_rng(1).random(score.size) < score)).effects[0].ties
     assert ties.prior == pytest.approx(most, rel=1e-6)
@@ -375,5 +375,5 @@ def test_gaps_in_ranges_are_less_likely_where_rows_share_scores():
     found = posterior(Sample(*draw("mixed", 1000)))
     ties = found.effects[0].ties
     prior = np.exp(found.logs[0, 2] - found.tree.log_bayes_factor[0])
-    share = gap.LOCAL_WEIGHT * (1 - gap.TIED_REDUCTION * ties.share)
-    assert prior == pytest.approx((1 - ties.prior) * (1 - gap.CALIBRATED) * share)
+    share = PRIOR.local_weight * (1 - PRIOR.local_weight_reduction_by_ties * ties.share)
+    assert prior == pytest.approx((1 - ties.prior) * (1 - PRIOR.prior_probability_of_calibration) * share)

@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal, norm
 
 from calibrant.posterior import dyadic_partition as module
 from calibrant.posterior.dyadic_partition import DyadicPartition, positive
+from calibrant.settings import PRIOR
 
 
 def data(cells=64, problems=2, seed=0, gap=0.0):
@@ -26,9 +27,9 @@ def partitions(level, number, depth):
     if level == depth:
         yield ((level, number),), 1.0
         return
-    yield ((level, number),), module.STOP
+    yield ((level, number),), PRIOR.probability_of_final_range
     for (low, a), (high, b) in product(*(partitions(level + 1, 2 * number + i, depth) for i in (0, 1))):
-        yield (*low, *high), (1 - module.STOP) * a * b
+        yield (*low, *high), (1 - PRIOR.probability_of_final_range) * a * b
 
 
 def kinds(level, pull, mean_pull, waving, empty):
@@ -38,18 +39,21 @@ def kinds(level, pull, mean_pull, waving, empty):
     if level:
         yield empty, np.zeros((count, count))
         some = 1 - empty
-    flat = 1 - module.WAVING if waving else 1.0
-    for size in module.LEVELS:
-        yield some * flat / len(module.LEVELS), size**2 * np.outer(pull, pull)
+    flat = 1 - PRIOR.process_weight if waving else 1.0
+    for size in PRIOR.constant_sds:
+        yield some * flat / len(PRIOR.constant_sds), size**2 * np.outer(pull, pull)
     if not waving:
         return
     basis = idct(np.eye(count), norm="ortho", axis=0)
-    share = (1 + (np.arange(1, count) / module.ROUGH) ** 2) ** -float(module.STEEP)
+    share = (1 + (np.arange(1, count) / PRIOR.process_roughness) ** 2) ** -PRIOR.process_spectrum_exponent
     share /= share.sum()
-    for mean, shape in product((0.0, *module.WAVES), repeat=2):
-        chance = some * module.WAVING
-        for size, missing in ((mean, module.NO_MEAN), (shape, module.NO_SHAPE)):
-            chance *= (1 - missing) / len(module.WAVES) if size else missing
+    for mean, shape in product((0.0, *PRIOR.process_sds), repeat=2):
+        chance = some * PRIOR.process_weight
+        for size, missing in (
+            (mean, PRIOR.process_probability_of_no_mean),
+            (shape, PRIOR.process_probability_of_no_shape),
+        ):
+            chance *= (1 - missing) / len(PRIOR.process_sds) if size else missing
         spectrum = np.concatenate([[mean**2], shape**2 * share]) * count * mean_pull**2
         yield chance, basis @ np.diag(spectrum) @ basis.T
 
@@ -62,10 +66,10 @@ def edges(level, number, cells):
 @pytest.mark.parametrize("waves", [False, True])
 def test_it_is_the_sum_over_every_partition_and_every_kind_of_gap(monkeypatch, gap, waves):
     if waves:
-        monkeypatch.setattr(module, "SHORTEST", 2)
+        monkeypatch.setitem(vars(PRIOR), "shortest_process", 2)
     x, pull = data(4, 1, gap=gap)
     chances, means, squares = [], [], []
-    for empty, (leaves, prior) in product(module.EMPTY, partitions(0, 0, 2)):
+    for empty, (leaves, prior) in product(module.probabilities_of_no_gap(), partitions(0, 0, 2)):
         options = []
         for level, number in leaves:
             first, last = edges(level, number, 4)
@@ -73,7 +77,7 @@ def test_it_is_the_sum_over_every_partition_and_every_kind_of_gap(monkeypatch, g
             options.append(list(kinds(level, pull[0, first:last], pull[0].mean(), waving, empty)))
         for chosen in product(*options):
             signal = np.zeros((4, 4))
-            chance = prior / len(module.EMPTY)
+            chance = prior / 2
             for (level, number), (own, covariance) in zip(leaves, chosen, strict=True):
                 first, last = edges(level, number, 4)
                 signal[first:last, first:last] = covariance
@@ -98,8 +102,8 @@ def test_its_likelihood_is_the_mean_over_all_partitions(cells):
     x, pull = data(cells, 1, gap=0.3)
     depth = int(np.log2(cells))
     total = prior_total = 0.0
-    for empty, (leaves, prior) in product(module.EMPTY, partitions(0, 0, depth)):
-        prior /= len(module.EMPTY)
+    for empty, (leaves, prior) in product(module.probabilities_of_no_gap(), partitions(0, 0, depth)):
+        prior /= 2
         likelihood = prior
         prior_total += prior
         for level, number in leaves:
@@ -200,8 +204,8 @@ def test_sizes_are_in_units_of_probability(monkeypatch):
     x, pull = data(gap=0.3)
     tree = DyadicPartition(x, pull)
     evidence, moments = tree.log_bayes_factor, tree.moments
-    for name in ("LEVELS", "WAVES"):
-        monkeypatch.setattr(module, name, tuple(size / 10 for size in getattr(module, name)))
+    for name in ("smallest_local_sd", "largest_local_sd"):
+        monkeypatch.setitem(vars(PRIOR), name, getattr(PRIOR, name) / 10)
     found = DyadicPartition(x, 10 * pull)
     np.testing.assert_allclose(found.log_bayes_factor, evidence, rtol=1e-9)
     np.testing.assert_allclose(found.moments, moments, rtol=1e-7, atol=1e-12)

@@ -18,8 +18,9 @@ import numpy as np
 
 from calibrant import compiled
 from calibrant.posterior.marginal_likelihoods import turns_of
-from calibrant.posterior.variance_time import CELLS, LEAST, pilot_variance, running
+from calibrant.posterior.variance_time import CELLS, pilot_variance, running
 from calibrant.score_data import Array, Residuals
+from calibrant.settings import PRIOR
 
 # Periodogram: mean number of rows of a cell, at least, and frequencies of the widest band.
 MIN_ROWS_PER_CELL, WIDEST_BAND = 8, 256
@@ -127,7 +128,9 @@ class _ScoreCells(NamedTuple):
             return cls.none()
         cell = np.minimum((score - low) / (high - low) * count, count - 1).astype(np.int64)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
-        variance = np.add.reduceat(steps.spread * (score * (1 - score) + LEAST / np.sqrt(n)), first)
+        variance = np.add.reduceat(
+            steps.spread * (score * (1 - score) + PRIOR.smallest_outcome_variance / np.sqrt(n)), first
+        )
         return cls(count, first, np.append(first[1:], score.size), cell[first], 1 / np.sqrt(variance))
 
     @property

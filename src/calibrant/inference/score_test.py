@@ -17,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.posterior.softmax.blocks import SHIFT, Block, Blocks
-from calibrant.posterior.softmax.fit import ABSENT, SIZES, shapes
+from calibrant.posterior.softmax.fit import shapes
 from calibrant.posterior.softmax.likelihood import Likelihood
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import SOFTMAX
 
 # Scores that the information matrix is computed from, and the smallest number of rows.
 INFORMATION_SCORES, INFORMATION_ROWS = 1 << 15, 1000
@@ -136,14 +137,15 @@ def _log_bayes_factors(slopes: Array, information: Array, parts: list[tuple[Arra
             value, vectors = np.linalg.eigh(scaled_information)
             value = np.maximum(value, 0.0)
             squared_slopes = np.einsum("sqb,qbe->qse", slopes[:, places] * shape, vectors, optimize=True) ** 2
-            for size in SIZES:
+            for size in SOFTMAX.sds:
                 posterior_variance = size * size / (1 + size * size * value)
                 gain = np.einsum("qse,qe->sq", squared_slopes, posterior_variance, optimize=True)
                 by_size.append(0.5 * (gain - np.log1p(size * size * value).sum(axis=1)))
         log_factors = np.stack(by_size)
         maximum = log_factors.max(axis=0)
         present = maximum + np.log(np.exp(log_factors - maximum).mean(axis=0))
-        total += np.logaddexp(np.log(ABSENT), np.log1p(-ABSENT) + present)
+        absent = SOFTMAX.probability_of_absent_block
+        total += np.logaddexp(np.log(absent), np.log1p(-absent) + present)
     return total
 
 

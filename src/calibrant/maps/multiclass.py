@@ -20,9 +20,10 @@ from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Bounds, Shape, Share
 from calibrant.posterior.log_odds.cells import NEAREST, certainty_bound, expit
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import FEW, Blocks, least_of
-from calibrant.posterior.softmax.fit import CALIBRATED, SoftmaxPosterior, penalised
+from calibrant.posterior.softmax.fit import SoftmaxPosterior, penalised
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import SOFTMAX
 
 # Prior probability of the identity map.
 IDENTITY_PRIOR = 0.25
@@ -180,7 +181,8 @@ def fit_softmax(rows: Simplex) -> Softmax:
     log, spread = np.log(start.slope), PRIOR_SD**2
     changed = _likelihood(rows, start.least, start.slope) - 0.5 * log**2 / spread
     changed -= 0.5 * np.log1p(spread * max(information, MIN_INFORMATION))
-    changed += np.logaddexp(np.log(CALIBRATED), np.log1p(-CALIBRATED) + posterior.log_odds)
+    calibrated = SOFTMAX.prior_probability_of_calibration
+    changed += np.logaddexp(np.log(calibrated), np.log1p(-calibrated) + posterior.log_odds)
     odds = np.log1p(-IDENTITY_PRIOR) - np.log(IDENTITY_PRIOR) + changed - _likelihood(rows, start.least, 1.0)
     untouched = float(expit(-odds))
     # Scores of 0 were replaced above. The identity keeps them, which would exclude observed labels.

@@ -1,14 +1,16 @@
 """Local component of the model average: a piecewise gap on a dyadic partition of the cells.
 
-The model is a recursive prior. A range of cells stops with probability `STOP`; otherwise it is split into two
-halves. A range that stops has no gap (probability `EMPTY`), the same gap in all of its cells, or a short
-Gaussian process of its own. The marginal likelihood of a range is therefore
+The model is a recursive prior. A range of cells stops with probability pi; otherwise it is split into two
+halves. A range that stops has no gap, the same gap in all of its cells, or a short Gaussian process of its
+own. The marginal likelihood of a range is therefore
 
-    L(range) = STOP L_stop(range) + (1 - STOP) L(left half) L(right half),
+    L(range) = pi L_stop(range) + (1 - pi) L(left half) L(right half),
 
 which is summed exactly over all partitions, from single cells upwards. The posterior probability that each
 range stops, the expected gap and posterior draws follow from the whole downwards. Each level takes time
 linear in the number of cells.
+
+The range of all cells always has a gap if it stops, because "no gap at all" is a component of its own.
 
 Two priors with equal weight are averaged. In the sparse tree most ranges have no gap: it fits models that are
 miscalibrated in one place. In the dense tree nearly all ranges have a gap: it fits models that are slightly
@@ -30,25 +32,7 @@ from calibrant.parallel import cached_property
 from calibrant.posterior.process import Shrunk
 from calibrant.posterior.variance_time import running
 from calibrant.score_data import Array
-
-# Prior probability that a range stops, i.e. is not split.
-STOP = 0.5
-# Prior probability that a range that stops has no gap, in the sparse and in the dense tree. The range of all
-# cells always has a gap if it stops, because "no gap at all" is a component of its own (`gap.CALIBRATED`).
-EMPTY = (0.85, 0.05)
-# Prior standard deviations of a gap, in units of probability: of a constant gap, and of a process.
-LEVELS = tuple(np.geomspace(0.0125, 0.5, 5).tolist())
-WAVES = tuple(np.geomspace(0.0125, 0.5, 4).tolist())
-# Shortest range that may have a process, in cells; the longest is half of all cells.
-SHORTEST = 8
-# Spectrum of a process, (1 + (k / ROUGH)^2)^(-STEEP) at frequency k: roughness in cosine frequencies,
-# exponent.
-ROUGH, STEEP = 2.0, 3
-# Prior probability of a process, rather than a constant gap, in a range that has a gap and may have a
-# process.
-WAVING = 0.5
-# Prior probabilities that the mean of a process is zero, and that its deviation from the mean is zero.
-NO_MEAN, NO_SHAPE = 0.2, 0.5
+from calibrant.settings import PRIOR
 
 
 class _Layout(NamedTuple):
@@ -81,10 +65,10 @@ def _layout(cells: int) -> _Layout:
 
 
 def waving_levels(cells: int) -> list[int]:
-    """Return the levels whose ranges may have a process: equal lengths of at least `SHORTEST` cells."""
+    """Return the levels whose ranges may have a process: equal lengths of enough cells."""
     if cells & (cells - 1):
         return []
-    return [k for k in range(1, int(np.log2(cells)) + 1) if cells >> k >= SHORTEST]
+    return [k for k in range(1, int(np.log2(cells)) + 1) if cells >> k >= PRIOR.shortest_process]
 
 
 class _Flat(NamedTuple):
@@ -168,11 +152,12 @@ class DyadicPartition:
         half_square = 0.5 * square
         logs, variances = [], []
         # A loop over sizes, because reductions over a short last axis are slow.
-        for level in LEVELS:
-            size = level**2
+        sds = PRIOR.constant_sds
+        for sd in sds:
+            size = sd**2
             variance = size / (1 + width * size)
             variances.append(variance)
-            logs.append(half_square * variance + (0.5 * np.log(variance / size) - log(len(LEVELS))))
+            logs.append(half_square * variance + (0.5 * np.log(variance / size) - log(len(sds))))
         log_bayes_factor, weights = mixed(logs)
         shrinkage = sum(weight * variance for weight, variance in zip(weights, variances, strict=True))
         mean_square = sum(weight * variance**2 for weight, variance in zip(weights, variances, strict=True))
@@ -198,19 +183,21 @@ class DyadicPartition:
         # Signal-to-noise ratio of a process with unit variance, in one coefficient.
         sizes = length * self.signal_to_noise.mean(axis=-1) ** 2
         first, others = square[..., 0], square[..., 1:]
-        means, shapes = [np.full_like(first, log(NO_MEAN))], [np.full_like(first, log(NO_SHAPE))]
+        no_mean, no_shape = PRIOR.process_probability_of_no_mean, PRIOR.process_probability_of_no_shape
+        means, shapes = [np.full_like(first, log(no_mean))], [np.full_like(first, log(no_shape))]
         shares, spectra = [], []
-        for wave in WAVES:
-            size = wave**2 * sizes[:, None]
+        sds = PRIOR.process_sds
+        for sd in sds:
+            size = sd**2 * sizes[:, None]
             share = size / (1 + size)
             shares.append(share)
-            means.append(0.5 * (share * first - np.log1p(size)) + log((1 - NO_MEAN) / len(WAVES)))
+            means.append(0.5 * (share * first - np.log1p(size)) + log((1 - no_mean) / len(sds)))
             signal = size * spectrum_of(length)
             spectrum = signal / (1 + signal)
             spectra.append(spectrum[:, None])
             likelihood = np.matmul(others, spectrum[..., None])[..., 0]
             cost = np.log1p(signal).sum(axis=-1, keepdims=True)
-            shapes.append(0.5 * (likelihood - cost) + log((1 - NO_SHAPE) / len(WAVES)))
+            shapes.append(0.5 * (likelihood - cost) + log((1 - no_shape) / len(sds)))
         mean_log, by_mean = mixed(means)
         shape_log, by_shape = mixed(shapes)
         shrink = np.empty_like(z)
@@ -221,13 +208,13 @@ class DyadicPartition:
     @cached_property
     def _gaps(self) -> tuple[list[Array], list[Array]]:
         """Log Bayes factor of a gap in each range, and probability that it is constant, by level."""
-        logs, flats = [], []
+        logs, flats, process = [], [], PRIOR.process_weight
         for level in range(self.layout.depth + 1):
             log_gap = self.flat.log_bayes_factor[:, self.layout.level(level)]
             flat = np.ones_like(log_gap)
             if level in self.waves:
-                log_flat = log_gap + log1p(-WAVING)
-                log_gap = np.logaddexp(log_flat, self.waves[level].log_bayes_factor + log(WAVING))
+                log_flat = log_gap + log1p(-process)
+                log_gap = np.logaddexp(log_flat, self.waves[level].log_bayes_factor + log(process))
                 flat = np.exp(log_flat - log_gap)
             logs.append(log_gap)
             flats.append(flat)
@@ -236,11 +223,12 @@ class DyadicPartition:
     @cached_property
     def _summed(self) -> list[_Summed]:
         """The sparse and the dense tree, each summed over all partitions."""
-        return [self._sum(empty) for empty in EMPTY]
+        return [self._sum(empty) for empty in probabilities_of_no_gap()]
 
     def _sum(self, empty: float) -> _Summed:
         """Sum over all partitions, where a range that stops has no gap with prior probability `empty`."""
         first, *others = self._gaps[0]
+        final = PRIOR.probability_of_final_range
         stops = [first, *(np.logaddexp(log_gap + log1p(-empty), log(empty)) for log_gap in others)]
         gaps = [np.ones_like(first)]
         gaps += [
@@ -248,8 +236,8 @@ class DyadicPartition:
         ]
         total, stop_probability = stops[-1], [np.ones_like(stops[-1])]
         for stop in stops[-2::-1]:
-            halves = total.reshape(len(total), -1, 2).sum(axis=-1) + log1p(-STOP)
-            stop = stop + log(STOP)
+            halves = total.reshape(len(total), -1, 2).sum(axis=-1) + log1p(-final)
+            stop = stop + log(final)
             total = np.logaddexp(stop, halves)
             stop_probability.insert(0, np.exp(stop - total))
         return _Summed(total[:, 0], stop_probability, gaps)
@@ -257,7 +245,7 @@ class DyadicPartition:
     @cached_property
     def _mixed(self) -> tuple[Array, list[Array]]:
         """Log Bayes factor against no gap, and posterior probabilities of the sparse and the dense tree."""
-        return mixed([summed.log_bayes_factor - log(len(EMPTY)) for summed in self._summed])
+        return mixed([summed.log_bayes_factor - log(2) for summed in self._summed])
 
     @property
     def log_bayes_factor(self) -> Array:
@@ -370,10 +358,15 @@ def positive(mean: Array, sd: Array) -> Array:
     return np.asarray(np.maximum(lower_part, 0.0) + np.maximum(mean, 0.0))
 
 
+def probabilities_of_no_gap() -> tuple[float, float]:
+    """Return the prior probability that a range that stops has no gap: in the sparse, in the dense tree."""
+    return PRIOR.probability_of_no_gap_sparse, PRIOR.probability_of_no_gap_dense
+
+
 @lru_cache(maxsize=32)
 def spectrum_of(length: int) -> Array:
     """Return the normalized spectrum of a process in a range of `length` cells, for k >= 1."""
-    share = (1 + (np.arange(1, length) / ROUGH) ** 2) ** -float(STEEP)
+    share = (1 + (np.arange(1, length) / PRIOR.process_roughness) ** 2) ** -PRIOR.process_spectrum_exponent
     return np.asarray(share / share.sum())
 
 

@@ -23,23 +23,10 @@ from calibrant.posterior.process import Process, log_mean, of_each, smooth_log_b
 from calibrant.posterior.score_effects import ScoreEffects
 from calibrant.posterior.variance_time import n_cells, pilot_smooth, pilot_variance, whiten
 from calibrant.score_data import Array, Residuals
+from calibrant.settings import PRIOR
 from calibrant.tasks import CalibrationTask, cached_on_task
 
-# Prior probability of no gap: of a single problem, and of each class in classwise calibration.
-CALIBRATED, CLASS_CALIBRATED = 0.03, 0.13
-# Prior probability of the local component, given a gap, if no rows share scores.
-LOCAL_WEIGHT = 0.16
-# Relative reduction of `LOCAL_WEIGHT` if all rows share scores; proportional to the share of rows that do.
-TIED_REDUCTION = 0.98
-# Prior probability that the classes of a model have unrelated gaps (no pooling of size and roughness).
-APART = 0.2
-# Expected |gap| of the smooth component: share that is counted of what the posterior standard deviation adds
-# to the absolute posterior mean, because a process that must follow one jump is uncertain everywhere.
-UNCERTAIN = 0.75
-# Largest number of distinct scores that a curve shows one by one where they have score effects, and the share
-# of the rows that must share their score for that.
-MOST_LEVELS, NEARLY_ALL = 128, 0.95
-# Score effects with less posterior probability are neglected.
+# Score effects with less posterior probability are neglected, which saves time.
 NEGLIGIBLE = 0.002
 
 
@@ -205,7 +192,9 @@ class Posterior:
 
     def _marginal_likelihoods(self, sides: bool) -> MarginalLikelihoods:
         precision = 1 / (self.scale**2 * self.z.shape[-1])
-        return marginal_likelihoods(self.z, self.mass / self.scale[:, None], precision, UNCERTAIN, sides)
+        return marginal_likelihoods(
+            self.z, self.mass / self.scale[:, None], precision, PRIOR.counted_uncertainty, sides
+        )
 
     @property
     def evidence_of_process(self) -> Array:
@@ -246,8 +235,9 @@ class Posterior:
         marginal = self._marginal
         # Where rows share scores, a piecewise gap is less plausible than score effects.
         tied = self._of_effects(lambda score_effects: score_effects.ties.share, 0.0)
-        tree = LOCAL_WEIGHT * (1 - TIED_REDUCTION * tied)
-        prior = [np.full(tree.shape, CALIBRATED), (1 - CALIBRATED) * (1 - tree), (1 - CALIBRATED) * tree]
+        tree = PRIOR.local_weight * (1 - PRIOR.local_weight_reduction_by_ties * tied)
+        calibrated = PRIOR.prior_probability_of_calibration
+        prior = [np.full(tree.shape, calibrated), (1 - calibrated) * (1 - tree), (1 - calibrated) * tree]
         logs = np.stack([np.zeros(len(self.z)), marginal.process, marginal.tree], axis=-1)
         logs += np.log(np.stack(prior, axis=-1))
         if not self.effects:
@@ -285,7 +275,7 @@ class Posterior:
         )
         share = self._of_effects(lambda score_effects: score_effects.ties.prior, 0.0)
         with np.errstate(divide="ignore"):
-            return np.logaddexp(tree + np.log(LOCAL_WEIGHT), scattered + np.log(share))
+            return np.logaddexp(tree + np.log(PRIOR.local_weight), scattered + np.log(share))
 
     @cached_property
     def smooth_over_under(self) -> tuple[Array, Array]:
@@ -321,7 +311,7 @@ class Posterior:
     def _smooth_moments(self) -> list[tuple[Array, Array]]:
         """Posterior mean and mean square in each cell, in noise units: smooth and local component."""
         p = self.process
-        return [(p.mean, p.mean**2 + UNCERTAIN * p.sd**2), self.tree.moments]
+        return [(p.mean, p.mean**2 + PRIOR.counted_uncertainty * p.sd**2), self.tree.moments]
 
     @cached_property
     def _effects_in_cells(self) -> tuple[Array, Array]:
@@ -375,7 +365,8 @@ class Posterior:
             if self.effects:
                 own = own + self.weight[:, 3] * self._effects_expected[2]
         marginal = self._marginal
-        alone = np.logaddexp(self.some + np.log1p(-CLASS_CALIBRATED), np.log(CLASS_CALIBRATED))
+        calibrated = PRIOR.prior_probability_of_calibrated_class
+        alone = np.logaddexp(self.some + np.log1p(-calibrated), np.log(calibrated))
         return Terms(marginal.shape, marginal.offset, alone, smooth, np.asarray(own))
 
     def discrete(self, k: int) -> bool:
@@ -401,7 +392,7 @@ class Posterior:
         if not self.discrete(k):
             return False
         ties = self._effects_of(k).ties
-        few = ties.mass.size <= MOST_LEVELS and ties.share > NEARLY_ALL
+        few = ties.mass.size <= PRIOR.most_single_scores and ties.share > PRIOR.single_scores_share
         few = few and not ties.thin and not ties.rounded
         return bool(few and self.weight[k, 3] > 0.5)
 
@@ -527,15 +518,18 @@ def pool_classes(terms: Terms, cells: int, classes: int) -> PooledClasses:
     if classes <= 2:
         certain = np.ones(terms.alone.shape)
         return PooledClasses(share * terms.alone, certain, certain)
-    pooled = smooth_log_bayes_factor(share * terms.shape, share * terms.offset, cells) + np.log1p(-APART)
-    unpooled = share * terms.alone + np.log(APART)
+    unpooled_prior = PRIOR.prior_probability_of_unpooled_classes
+    pooled = smooth_log_bayes_factor(share * terms.shape, share * terms.offset, cells)
+    pooled += np.log1p(-unpooled_prior)
+    unpooled = share * terms.alone + np.log(unpooled_prior)
     log_bayes_factor = np.logaddexp(pooled, unpooled)
     return PooledClasses(log_bayes_factor, chance(log_bayes_factor), np.exp(unpooled - log_bayes_factor))
 
 
 def chance(log_bayes_factor: Array) -> Array:
     """Return the posterior probability of a gap from its log Bayes factor against no gap."""
-    odds = (1 - CLASS_CALIBRATED) / CLASS_CALIBRATED * np.exp(np.clip(log_bayes_factor, -600, 600))
+    calibrated = PRIOR.prior_probability_of_calibrated_class
+    odds = (1 - calibrated) / calibrated * np.exp(np.clip(log_bayes_factor, -600, 600))
     return np.asarray(odds / (1 + odds))
 
 

@@ -18,7 +18,10 @@ from calibrant import compiled
 from calibrant.parallel import parallel_map, threads
 from calibrant.posterior import dyadic_partition, process
 from calibrant.score_data import Array
+from calibrant.settings import PRIOR
 
+# Sizes of the grids, and shortest range with a process, for which the compiled loop is written.
+COMPILED_FOR = {"smooth_sd_count": 8, "constant_sd_count": 5, "process_sd_count": 4, "shortest_process": 8}
 # Number of coefficients from which the problems are divided among threads.
 PARALLEL_FROM = 1 << 16
 
@@ -62,18 +65,21 @@ def marginal_likelihoods(
         problems.
     uncertain : float
         Weight of the posterior standard deviation in the expected one-sided gaps of the smooth component
-        (`gap.UNCERTAIN`).
+        (`PRIOR.counted_uncertainty`).
     sides : bool
         Whether to compute the one-sided gaps; they are zero otherwise.
     """
     cells, shapes = z.shape[-1], getattr(compiled.loops, "shapes", None)
-    if shapes is None or cells < 2 or cells & (cells - 1):
+    fits = all(getattr(PRIOR, name) == value for name, value in COMPILED_FOR.items())
+    if shapes is None or not fits or cells < 2 or cells & (cells - 1):
         return _marginal_likelihoods_numpy(z, signal_to_noise, precision, uncertain, sides)
     tables = _tables(cells)
-    means = process.SIZES + 1
+    means = PRIOR.smooth_sd_count + 1
     out = np.empty((len(z), 6 + means + len(tables[3])))
     z, signal_to_noise = np.ascontiguousarray(z), np.ascontiguousarray(signal_to_noise, np.float64)
-    sizes = [process.sizes_of(precision, largest) for largest in (process.LARGEST, process.LARGEST_MEAN)]
+    sizes = [
+        process.sizes_of(precision, largest) for largest in (PRIOR.largest_smooth_sd, PRIOR.largest_mean_sd)
+    ]
 
     frames = len(signal_to_noise)
     per_frame = 1 if frames == 1 else len(z) // frames
@@ -159,15 +165,14 @@ def turns_of(cells: int) -> Array:
     return factors
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=32)
 def _rules(uncertain: float) -> Array:
-    """Return the constants of the local component's prior, in the order that the compiled loop expects."""
-    sizes = [size**2 for size in (*dyadic_partition.LEVELS, *dyadic_partition.WAVES)]
-    waves = len(dyadic_partition.WAVES)
-    logs = [
-        dyadic_partition.STOP, 1 - dyadic_partition.STOP,
-        *dyadic_partition.EMPTY, 1 - dyadic_partition.WAVING,
-        log(dyadic_partition.NO_MEAN), log((1 - dyadic_partition.NO_MEAN) / waves),
-        log(dyadic_partition.NO_SHAPE), log((1 - dyadic_partition.NO_SHAPE) / waves),
-    ]  # fmt: skip
-    return np.array([*sizes, *logs, uncertain])
+    """Return the numbers of the local component's prior, in the order that the compiled loop expects."""
+    process_sds, final = PRIOR.process_sds, PRIOR.probability_of_final_range
+    no_mean, no_shape = PRIOR.process_probability_of_no_mean, PRIOR.process_probability_of_no_shape
+    return np.array([
+        *(sd**2 for sd in (*PRIOR.constant_sds, *process_sds)),
+        final, 1 - final, *dyadic_partition.probabilities_of_no_gap(), 1 - PRIOR.process_weight,
+        log(no_mean), log((1 - no_mean) / len(process_sds)),
+        log(no_shape), log((1 - no_shape) / len(process_sds)), uncertain,
+    ])  # fmt: skip

@@ -20,18 +20,7 @@ import numpy as np
 
 from calibrant.parallel import cached_property
 from calibrant.score_data import Array
-
-# Prior probabilities that all coefficients with k >= 1 are zero, and that the mean coefficient is zero.
-NO_SHAPE, NO_MEAN = 0.02, 0.1
-# Grid of sizes tau, in units of probability: the smallest (the standard deviation of the noise if that is
-# less), the largest for k >= 1 and for the mean, and the number of log-spaced values.
-SMALLEST, LARGEST, LARGEST_MEAN, SIZES = 0.0125, 0.5, 0.3125, 8
-# Positions of the sizes between the smallest and the largest, on the log scale.
-_GRID = np.linspace(0, 1, SIZES)
-# Roughness K, in cosine frequencies; larger values, each four times the one before, are added as cells allow.
-ROUGHNESS = (1.25, 5.0, 16.0)
-# Ratio of the prior weights of successive roughnesses, and the exponent of the spectrum.
-ROUGHER, STEEPNESS = 0.6, 3
+from calibrant.settings import PRIOR
 
 
 class Shrunk:
@@ -90,14 +79,14 @@ class Process(Shrunk):
         shrink, shape = np.empty(z.shape, dtype), np.empty((len(z), prior.size), dtype)
         zero_signal = np.zeros((1, cells - 1), dtype)
         per_frame = len(z) // len(precision)
-        for k, size in enumerate(sizes_of(precision, LARGEST).astype(dtype)):
+        for k, size in enumerate(sizes_of(precision, PRIOR.largest_smooth_sd).astype(dtype)):
             rows = slice(k * per_frame, (k + 1) * per_frame)
             ratios = (size[:, None, None] * spectra).reshape(prior.size - 1, cells - 1)
             signal = np.concatenate([zero_signal, ratios])
             share = signal / (1 + signal)
             shape[rows] = 0.5 * (square[rows, 1:] @ share.T - np.log1p(signal).sum(axis=-1))
             shrink[rows, 1:] = softmax(shape[rows] + prior) @ share
-        means = of_each(sizes_of(precision, LARGEST_MEAN).astype(dtype), len(z))
+        means = of_each(sizes_of(precision, PRIOR.largest_mean_sd).astype(dtype), len(z))
         signal = np.concatenate([np.zeros((len(means), 1), dtype), means], axis=1)
         share = signal / (1 + signal)
         offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
@@ -169,36 +158,44 @@ def softmax(log: Array) -> Array:
 
 def sizes_of(precision: Array, largest: float) -> Array:
     """Return the signal-to-noise ratios e tau^2 of the grid of sizes tau, (problems, sizes)."""
-    least = np.minimum(1.0, precision * SMALLEST**2)
+    least = np.minimum(1.0, precision * PRIOR.smallest_smooth_sd**2)
     ratio = precision * largest**2 / least
-    return np.asarray(least[:, None] * ratio[:, None] ** _GRID)
+    return np.asarray(least[:, None] * ratio[:, None] ** _positions())
+
+
+@lru_cache(maxsize=32)
+def _positions() -> Array:
+    """Return the positions of the sizes between the smallest and the largest, on the log scale."""
+    return np.linspace(0, 1, PRIOR.smooth_sd_count)
 
 
 @lru_cache(maxsize=32)
 def spectra_of(cells: int) -> Array:
     """Return the normalized spectrum of each roughness for k >= 1, (roughnesses, cells - 1)."""
     k = np.arange(1, cells)
-    spectra = [(1 + (k / rough) ** 2) ** -float(STEEPNESS) for rough in _roughness(cells)]
+    spectra = [(1 + (k / rough) ** 2) ** -PRIOR.spectrum_exponent for rough in _roughness(cells)]
     return np.array([spectrum / max(spectrum.sum(), 1e-300) for spectrum in spectra])
 
 
 def _roughness(cells: int) -> tuple[float, ...]:
     """Return the values of the roughness K that can be resolved with this number of cells."""
-    frequencies = list(ROUGHNESS)
-    while 4 * frequencies[-1] < cells / 1.5:
-        frequencies.append(4 * frequencies[-1])
+    frequencies, ratio = list(PRIOR.roughness), PRIOR.roughness_ratio
+    while ratio * frequencies[-1] < cells / PRIOR.cells_per_roughness:
+        frequencies.append(ratio * frequencies[-1])
     return tuple(frequencies)
 
 
 @lru_cache(maxsize=32)
 def prior_of_shape(cells: int) -> Array:
     """Return the log prior of the grid points of the coefficients with k >= 1; the first is their absence."""
-    weight = ROUGHER ** np.arange(len(_roughness(cells)))
-    share = np.tile(weight / weight.sum() / SIZES, SIZES)
-    return np.log(np.append(NO_SHAPE, (1 - NO_SHAPE) * share))
+    absent, sds = PRIOR.probability_of_no_shape, PRIOR.smooth_sd_count
+    weight = PRIOR.roughness_weight_ratio ** np.arange(len(_roughness(cells)))
+    share = np.tile(weight / weight.sum() / sds, sds)
+    return np.log(np.append(absent, (1 - absent) * share))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=32)
 def prior_of_mean() -> Array:
     """Return the log prior of the grid points of the mean coefficient; the first is its absence."""
-    return np.log(np.append(NO_MEAN, np.full(SIZES, (1 - NO_MEAN) / SIZES)))
+    absent, sds = PRIOR.probability_of_no_mean, PRIOR.smooth_sd_count
+    return np.log(np.append(absent, np.full(sds, (1 - absent) / sds)))

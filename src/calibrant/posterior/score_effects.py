@@ -30,49 +30,18 @@ from calibrant.posterior.dyadic_partition import positive
 from calibrant.posterior.process import Process, log_mean, softmax
 from calibrant.posterior.variance_time import VarianceTime
 from calibrant.score_data import Array, Residuals
+from calibrant.settings import PRIOR, geometric
 
-# Nodes: intraclass correlations rho for which the smooth part is fitted, of a score of typical frequency.
-FITTED = np.geomspace(0.002, 0.5, 6)
-# Nodes for data with fewer than MANY_PAIRS pairs of rows that share a score.
-MANY_PAIRS, FEWER = 3000, np.geomspace(0.004, 0.5, 4)
-# Grid of rho for which the likelihood is computed, by interpolation between the nodes.
-RHO = np.geomspace(0.001, 0.5, 32)
-# rho may fall with the frequency of a score to one of these powers: the score of a leaf or a category is an
-# average over training rows, whose variance is inversely proportional to their number. With fewer than
-# MANY_PAIRS pairs only the first power is used.
-POWERS = (0.0, 0.5, 1.0, 1.5)
-# Largest intraclass correlation.
-LARGEST = 0.5
-# Prior of rho: log-normal with this median and standard deviation of the logarithm.
-MEDIAN, LOG_SD = 0.05, 1.0
-LOG_PRIOR = -0.5 * np.square(np.log(RHO / MEDIAN) / LOG_SD)
-LOG_PRIOR -= np.logaddexp.reduce(LOG_PRIOR)
-# Prior probability of score effects: if all rows share scores, if hardly any do, and the largest one for
-# scores that look rounded.
-ALL_TIED, FEW_TIED, ROUNDED = 0.6, 0.2, 0.3
-# rho that the replication must be able to reveal; otherwise the prior probability of effects is reduced.
-VISIBLE = 0.1
-# Scores with this share of the rows, or this close to 0 or 1 (in probability), are excluded when the share of
-# rows at repeated scores is computed.
-HEAVY, EDGE = 0.05, 1e-3
-# Scores with fewer rows than this are rare among repeated scores.
-RARELY = 4.5
-# Largest number of cells of equal variance of the smooth part.
+# Nodes: intraclass correlations rho for which the smooth part is fitted; in between, likelihoods are
+# interpolated. Number of nodes, and ratio of the smallest node to the smallest rho, for few and for many
+# pairs of rows with equal scores. More nodes take more time.
+NODES_OF_FEW_PAIRS, NODES_OF_MANY_PAIRS = (4, 4.0), (6, 2.0)
+# Largest number of cells of equal variance of the smooth part (resolution).
 CELLS = 128
-# Unrepeated scores are pooled into POOLED cells if there are more than MOST_POINTS points, or if less than a
-# share COVERED of the rows is at repeated scores, so that unrepeated scores have no effect.
-POOLED, MOST_POINTS, COVERED = 256, 4096, 0.05
-# Largest number of rows at a score that may be repeated measurements of one case, and the share of the rows
-# that counts as nearly all.
-FEW_ROWS, NEARLY_ALL = 10, 0.9
-# Scores with few rows are copies if their outcomes vary by less than a share COPIED of the expected variance.
-# The expected total variance must be at least COPIED_FROM to decide.
-COPIED, COPIED_FROM = 0.1, 1.0
-# Scores are rounded if there are more distinct ones than this, all of them multiples of 0.001.
-FEW_LEVELS = 32
-# Least mean number of rows per distinct score, for a curve that shows each distinct score by itself.
-LEVEL_ROWS = 3
-# Nodes with less posterior probability are left out of moments, and out of simulations.
+# Unrepeated scores are pooled into POOLED cells if there are more than MOST_POINTS points (saves time), or if
+# they have no effect.
+POOLED, MOST_POINTS = 256, 4096
+# Nodes with less posterior probability are left out of moments, and out of simulations, which saves time.
 NEGLIGIBLE, RELEVANT = 0.01, 0.05
 # Largest number of elements of a (data sets, points) table that is held in memory at once.
 CHUNK_SIZE = 1 << 17
@@ -123,7 +92,7 @@ class TiedScores:
         if not tied.any():
             return None
         point = np.arange(tied.size)
-        if tied.size > MOST_POINTS or coverage(mass, score, rows) < COVERED:
+        if tied.size > MOST_POINTS or coverage(mass, score, rows) < PRIOR.smallest_repeated_share:
             time = VarianceTime(spread * variance[k, held], mass, POOLED)
             cell = np.where(tied, -1, ((time.start + time.stop) / 2).astype(np.intp))
             is_first = tied | (np.diff(cell, prepend=-1) != 0)
@@ -169,21 +138,23 @@ class TiedScores:
     def rounded(self) -> bool:
         """Whether the scores look like rounded scores of a continuous model."""
         score = self.score[self.tied]
-        return score.size > FEW_LEVELS and bool(np.allclose(1e3 * score, np.rint(1e3 * score), atol=1e-6))
+        multiple = score / PRIOR.rounding_unit
+        return score.size > PRIOR.few_scores and bool(np.allclose(multiple, np.rint(multiple), atol=1e-6))
 
     @property
     def thin(self) -> bool:
         """Whether nearly all rows that share a score share it with few others."""
-        few = self.tied & (self.rows <= FEW_ROWS)
-        return float(self.mass[few].sum()) > NEARLY_ALL * self.share
+        few = self.tied & (self.rows <= PRIOR.few_rows)
+        return float(self.mass[few].sum()) > PRIOR.few_rows_share * self.share
 
     @cached_property
     def prior(self) -> float:
         """Prior probability of score effects."""
-        largest = FEW_TIED + (ALL_TIED - FEW_TIED) * self.share
+        few_tied = PRIOR.effects_weight_few_tied
+        largest = few_tied + (PRIOR.effects_weight_all_tied - few_tied) * self.share
         if self.rounded:
-            largest = min(largest, ROUNDED)
-        return largest * -float(np.expm1(-self.pairs * VISIBLE**2 / 2))
+            largest = min(largest, PRIOR.effects_weight_rounded)
+        return largest * -float(np.expm1(-self.pairs * PRIOR.visible_correlation**2 / 2))
 
     @cached_property
     def pairs(self) -> float:
@@ -193,14 +164,16 @@ class TiedScores:
     @property
     def fitted(self) -> Array:
         """Intraclass correlations for which the smooth part is fitted."""
-        return FITTED if self.pairs >= MANY_PAIRS else FEWER
+        count, ratio = NODES_OF_MANY_PAIRS if self.pairs >= PRIOR.many_pairs else NODES_OF_FEW_PAIRS
+        return np.array(geometric(ratio * PRIOR.smallest_correlation, PRIOR.largest_correlation, count))
 
     @cached_property
     def between(self) -> Array:
         """Weights for linear interpolation in log rho between the nodes, (rhos, nodes)."""
         # On the log scale, the node of no effect is placed at the same ratio as between the first two others.
         log_nodes = np.log(np.append(self.fitted[0] ** 2 / self.fitted[1], self.fitted))
-        return np.stack([np.interp(np.log(RHO), log_nodes, row) for row in np.eye(log_nodes.size)], axis=-1)
+        log_rho = np.log(PRIOR.correlations)
+        return np.stack([np.interp(log_rho, log_nodes, row) for row in np.eye(log_nodes.size)], axis=-1)
 
     def residual_of(self, steps: Array) -> Array:
         """Return residual sums at the points from those of the steps, (..., steps)."""
@@ -225,13 +198,15 @@ class TiedScores:
     def powers(self) -> tuple[float, ...]:
         """Powers of the frequency of a score with which rho may fall."""
         rows = self.rows[self.tied]
-        return POWERS if rows.max() > 2 * rows.min() and self.pairs >= MANY_PAIRS else (0.0,)
+        # Powers cannot be told apart if numbers of rows hardly differ.
+        informative = rows.max() > 2 * rows.min() and self.pairs >= PRIOR.many_pairs
+        return PRIOR.frequency_powers if informative else (0.0,)
 
     def correlations(self, power: float, rho: Array) -> Array:
         """Return the intraclass correlations of all points, (rhos, points)."""
         tied = self.tied
         typical = np.exp(np.average(np.log(self.rows[tied]), weights=self.mass[tied]))
-        return np.minimum(rho[:, None] * (typical / self.rows) ** power, LARGEST)
+        return np.minimum(rho[:, None] * (typical / self.rows) ** power, PRIOR.largest_correlation)
 
     @cached_property
     def nodes(self) -> Array:
@@ -247,7 +222,9 @@ class TiedScores:
     @cached_property
     def designs(self) -> tuple[Array, Array]:
         """Inverse design effects (powers, points, rhos) and half the sums of their logs (powers, rhos)."""
-        design = self.design(np.stack([self.correlations(power, RHO) for power in self.powers]))
+        design = self.design(
+            np.stack([self.correlations(power, PRIOR.correlations) for power in self.powers])
+        )
         return np.moveaxis(1 / design, -1, -2), 0.5 * np.log(design).sum(axis=-1)
 
     @cached_property
@@ -262,9 +239,17 @@ class TiedScores:
         """
         tied = self.tied
         square = np.square(residual[:, tied]) / self.noise[tied]
-        design = self.design(self.correlations(0.0, RHO[::4]))[:, tied]
+        design = self.design(self.correlations(0.0, PRIOR.correlations[::4]))[:, tied]
         log = 0.5 * (square @ (1 - 1 / design).T - np.log(design).sum(axis=-1))
-        return log_mean(log, LOG_PRIOR[::4] + np.log(4.0))
+        return log_mean(log, log_prior()[::4] + np.log(4.0))
+
+
+def log_prior() -> Array:
+    """Return the log prior of the intraclass correlations (log-normal on the grid)."""
+    log = -0.5 * np.square(
+        np.log(PRIOR.correlations / PRIOR.median_correlation) / PRIOR.log_sd_of_correlation
+    )
+    return np.asarray(log - np.logaddexp.reduce(log))
 
 
 def _copied(rows: Array, frequency: Array, variance: Array) -> Array:
@@ -277,10 +262,12 @@ def _copied(rows: Array, frequency: Array, variance: Array) -> Array:
     >>> _copied(np.full(5, 2.0), np.array([0.5, 0.0, 0.5, 0.0, 1.0]), np.full(5, 0.25)).any()
     np.False_
     """
-    few = (rows > 1 + 1e-6) & (rows <= FEW_ROWS)
+    few = (rows > 1 + 1e-6) & (rows <= PRIOR.few_rows)
     within = float((rows * frequency * (1 - frequency))[few].sum())
     expected = float(((rows - 1) * variance)[few].sum())
-    return few & bool(expected > COPIED_FROM and within < COPIED * expected)
+    return few & bool(
+        expected > PRIOR.copied_smallest_variance and within < PRIOR.copied_variance_ratio * expected
+    )
 
 
 def coverage(mass: Array, score: Array, rows: Array) -> float:
@@ -296,12 +283,14 @@ def coverage(mass: Array, score: Array, rows: Array) -> float:
     0.0
     """
     tied = rows > 1 + 1e-6
-    excluded = tied & ((mass >= HEAVY * mass.sum()) | (np.minimum(score, 1 - score) < EDGE))
+    excluded = tied & (
+        (mass >= PRIOR.heavy_share * mass.sum()) | (np.minimum(score, 1 - score) < PRIOR.extreme_distance)
+    )
     if np.all(tied):
         return 1.0
     shared, single = float(mass[tied & ~excluded].sum()), float(mass[~tied].sum())
-    rare = float(mass[tied & (rows < RARELY)].sum())
-    return shared / (shared + single) * min(1.0, 2 * rare / single)
+    rare = float(mass[tied & (rows < PRIOR.rare_rows)].sum())
+    return shared / (shared + single) * min(1.0, PRIOR.rare_factor * rare / single)
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,7 +412,7 @@ class ScoreEffects:
 
     def _mean(self, f: Array) -> Array:
         """Return the probability mu of the outcome at each point if the effect is zero."""
-        margin = 0.25 / self.ties.n
+        margin = PRIOR.smallest_expected_outcomes / self.ties.n
         return np.clip(self.ties.score.astype(f.dtype) + f, margin, 1 - margin)
 
     def _effect(self, f: Array, vf: Array, rho: Array, sets: slice | Array) -> tuple[Array, Array]:
@@ -449,7 +438,7 @@ class ScoreEffects:
         active = np.ones((powers, nodes), dtype=bool) if ties.active is None else ties.active
         inverse, half_logs = ties.designs
         between = ties.between
-        log: Array = np.zeros((powers, RHO.size, len(self.residual[sets])))
+        log: Array = np.zeros((powers, len(between), len(self.residual[sets])))
         root = np.sqrt(ties.noise)
         of_gap, of_residual = (ties.mass / root).astype(dtype), (1 / root).astype(dtype)
         for node in np.flatnonzero(active.any(axis=0)):
@@ -482,7 +471,7 @@ class ScoreEffects:
     @property
     def _log_prior(self) -> Array:
         """Log prior of each (power, rho), flattened."""
-        return np.tile(LOG_PRIOR - np.log(len(self.ties.powers)), len(self.ties.powers))
+        return np.tile(log_prior() - np.log(len(self.ties.powers)), len(self.ties.powers))
 
     @property
     def log_bayes_factor(self) -> Array:
@@ -549,4 +538,6 @@ class ScoreEffects:
 
 def is_few(held: Residuals) -> bool:
     """Return whether the distinct scores of a single problem are few and repeated."""
-    return bool(held.mass.size <= FEW_LEVELS and held.mass.size * LEVEL_ROWS <= held.n + 1e-6)
+    return bool(
+        held.mass.size <= PRIOR.few_scores and held.mass.size * PRIOR.rows_per_few_scores <= held.n + 1e-6
+    )

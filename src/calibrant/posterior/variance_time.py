@@ -17,22 +17,15 @@ import numpy as np
 
 from calibrant.score_data import Array, Residuals
 from calibrant.score_data.kernels import KERNELS
+from calibrant.settings import PRIOR
 
-# Number of cells of equal variance: CELLS up to 16 * CELLS rows, then twice as many, and sqrt(n) for large n.
+# Number of cells of equal variance (resolution): CELLS up to 16 * CELLS rows, then twice as many, and sqrt(n)
+# for large n. The compiled loop needs a power of two.
 CELLS = 64
 # Largest number of cells, and of blocks of the pilot smooth.
 MAX_CELLS = 4096
-# Pilot smooth, which is used for the variance only. Least number of blocks of equal numbers of rows, unless
-# there are fewer rows.
+# Least number of blocks of the pilot smooth (resolution), unless there are fewer rows.
 PILOT_BLOCKS = 256
-# Bandwidth of the pilot smooth as a share of the ranks, times (0.75 n)^(-1/5): Silverman's rule for ranks.
-PILOT_BANDWIDTH = 0.28868
-# Largest bandwidth of the pilot smooth, in rows. A wider kernel mixes the variances of scores near 0 or 1
-# with those of other scores, and the noise that is missed would be attributed to the gap.
-PILOT_MAX_ROWS = 12.0
-# Added to the variance of an outcome, divided by sqrt(n): scores of exactly 0 or 1 have no variance
-# otherwise.
-LEAST = 0.01
 
 
 def n_cells(n: Array) -> Array:
@@ -57,7 +50,7 @@ def n_points(n: Array) -> Array:
     >>> n_points(np.array([30.0, 1000.0, 1e5, 1e8]))
     array([  30,  256, 4096, 4096])
     """
-    grown = 2 ** np.floor(np.log2(np.maximum(n + 1e-6, 1) / PILOT_MAX_ROWS))
+    grown = 2 ** np.floor(np.log2(np.maximum(n + 1e-6, 1) / PRIOR.largest_pilot_bandwidth))
     return np.clip(np.minimum(n + 1e-6, np.maximum(PILOT_BLOCKS, grown)), 1, MAX_CELLS).astype(np.intp)
 
 
@@ -100,21 +93,25 @@ def whiten(flat: Residuals, variance: Array, cells: int) -> tuple[Array, Array, 
 def pilot_variance(flat: Residuals, gap: Array | None = None) -> Array:
     """Return the variance of an outcome at each step.
 
-    Without `gap` this is s (1 - s), as under calibration. With a pilot estimate of the gap it is the mean of
-    s (1 - s) and p (1 - p), where p = s + gap. Both include a small constant (`LEAST`).
+    Without `gap` this is s (1 - s), as under calibration. With a pilot estimate of the gap it is a weighted
+    mean of s (1 - s) and p (1 - p), where p = s + gap. Both include a small
+    constant, because scores of exactly 0 or 1 have no variance otherwise.
     """
     s = flat.score
-    least = LEAST / np.sqrt(flat.n)[:, None]
+    least = PRIOR.smallest_outcome_variance / np.sqrt(flat.n)[:, None]
     if gap is None:
         return s * (1 - s) + least
     p = np.clip(s + gap, 0.0, 1.0)
-    return 0.5 * (p * (1 - p) + s * (1 - s)) + least
+    share = PRIOR.pilot_variance_weight
+    return share * p * (1 - p) + (1 - share) * s * (1 - s) + least
 
 
 def pilot_smooth(flat: Residuals) -> Array:
     """Return the residuals smoothed over ranks with a triweight kernel, at each step.
 
-    This pilot estimate of the gap is used only for the variance of the outcomes.
+    This pilot estimate of the gap is used only for the variance of the outcomes. Its bandwidth is limited,
+    because a wider kernel mixes the variances of scores near 0 or 1 with those of other scores, and the noise
+    that is missed would be attributed to the gap.
     """
     from scipy.fft import dct, idct
 
@@ -124,7 +121,7 @@ def pilot_smooth(flat: Residuals) -> Array:
     ranks = mass[:, -1:] * np.linspace(0, 1, points + 1)
     (sums,) = interpolate(ranks, mass, (running(flat.residual),))
     mean = np.diff(sums, axis=-1) * (points / n)[:, None]
-    width = np.minimum(PILOT_BANDWIDTH * (0.75 * n) ** -0.2, PILOT_MAX_ROWS / n)
+    width = np.minimum(PRIOR.pilot_bandwidth * (0.75 * n) ** -0.2, PRIOR.largest_pilot_bandwidth / n)
     # The classes of one data set usually share one bandwidth.
     widths, unique_index = np.unique(width, return_inverse=True)
     gain = np.stack([_gain(float(each), points) for each in widths])

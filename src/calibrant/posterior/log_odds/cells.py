@@ -11,13 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.score_data import Array, Residuals
+from calibrant.settings import LOG_ODDS
 
-# Largest number of cells, and the number used for more than MAX_CELLS and up to MANY_ROWS rows.
+# Largest number of cells, and the number used for more than MAX_CELLS and up to MANY_ROWS rows (resolution).
 MAX_CELLS, FEWER_CELLS, MANY_ROWS = 256, 128, 4096
-# A score of exactly 0 or 1 is moved to half the distance of the nearest other score from 0 or 1, within
-# NEAREST and FURTHEST; NO_OTHER replaces that distance if there is no other score. All in units of
-# probability.
-NEAREST, FURTHEST, NO_OTHER = 2.0**-50, 0.25, 1e-3
+# Smallest distance of a score from 0 and 1 (rounding), in units of probability.
+NEAREST = 2.0**-50
 # Distances are rounded to multiples of this, so that 1 - distance is exact and 0 and 1 are treated
 # symmetrically.
 STEP = 2.0**-53
@@ -109,7 +108,8 @@ def nearest(score: Array) -> float:
     if distance.min() > 0:
         return NEAREST
     distance = distance[distance > 0]
-    least = np.clip(distance.min() / 2 if distance.size else NO_OTHER, NEAREST, FURTHEST)
+    half = distance.min() / 2 if distance.size else LOG_ODDS.default_distance_of_certain_scores
+    least = max(half, NEAREST)
     return float(np.rint(least / STEP) * STEP)
 
 
@@ -132,7 +132,10 @@ def certainty_bound(rows: float, nearest_other: float) -> float:
     >>> certainty_bound(99, 0.1), certainty_bound(1, 0.1), certainty_bound(0, 0.1)
     (0.005, 0.05, 0.001)
     """
-    of_rows = 0.5 / (rows + 1) if rows > 0 else NO_OTHER
+    prior_count = LOG_ODDS.prior_count_at_certain_scores
+    of_rows = prior_count / (rows + 2 * prior_count)
+    if rows == 0:
+        of_rows = LOG_ODDS.default_distance_of_certain_scores
     return float(np.clip(nearest_other / 2, NEAREST, of_rows))
 
 

@@ -15,37 +15,12 @@ import numpy as np
 
 from calibrant.posterior.log_odds.cells import OddsCells, expit, step_weights
 from calibrant.score_data import Array
+from calibrant.settings import LOG_ODDS
 
-# Parametric components: prior standard deviations of shift, slope and curvature (log-odds scale), prior
-# weight, and whether there is a version with a smooth part.
-SHAPES = (
-    (0.0, 0.0, 0.0, 0.15, True),  # identity
-    (0.3, 0.0, 0.0, 0.05, False),  # shift
-    (1.0, 0.0, 0.0, 0.05, False),
-    (0.0, 0.3, 0.0, 0.10, False),  # temperature
-    (0.0, 1.5, 0.0, 0.10, False),
-    (0.2, 0.2, 0.0, 0.10, False),  # affine
-    (0.6, 0.6, 0.0, 0.12, True),
-    (2.0, 2.0, 0.0, 0.13, True),
-    (0.5, 0.5, 0.4, 0.10, False),  # beta
-    (1.5, 1.5, 1.0, 0.10, True),
-)
-# Additional log prior weight of the identity is HELD / n nats.
-HELD = 25.0
-# Additional log prior weight of a temperature alone is TEMPERED / n nats, at most one nat. The constant was
-# chosen on the development models of `benchmarks/maps.py --models`.
-TEMPERED = 100.0
-# Prior of the label noise d: scores p become d + (1 - 2d) p before the features are applied.
-NOISE = {0.0: 0.7, 0.005: 0.1, 0.03: 0.1, 0.1: 0.1}
-# Smooth part: prior standard deviations (log-odds), spectra (R, P) of the form (1 + (k / R)^2)^(-P) at cosine
-# frequency k, and total prior weight of the components that have one.
-SIZES = (0.15, 0.5, 1.5)
-SPECTRA = ((1.0, 2.0), (4.0, 2.0), (16.0, 2.0), (2.0, 1.0))
-SMOOTH = 0.2
-# Smallest and largest number of cosines.
+# Smallest and largest number of cosines, at which the series is cut (resolution).
 LEAST_WAVES, MOST_WAVES = 8, 64
 # Posterior weights: above REFINED a component with a smooth part is fitted individually, below KEPT any
-# component is dropped from the average, below EXPANDED it is not expanded a second time.
+# component is dropped from the average, below EXPANDED it is not expanded a second time. They save time.
 REFINED, KEPT, EXPANDED = 0.01, 1e-3, 1e-12
 # Search for the mode: number of steps with the Polya-Gamma bound, largest number of steps, largest number of
 # step reductions, and the gain in log posterior (nats) below which the search stops.
@@ -129,20 +104,22 @@ def less_sure(x: Array, noise: float) -> Array:
 
 def parametric(cells: OddsCells) -> list[Block]:
     """Fit the components without a smooth part: one block for each value of the label noise."""
-    shapes = np.array(SHAPES)
+    shapes, noises = LOG_ODDS.parametric, LOG_ODDS.label_noise_prior
     sizes, weight = shapes[:, :3], shapes[:, 3] / shapes[:, 3].sum()
-    offset = np.stack([less_sure(cells.x, noise) for noise in NOISE])
+    offset = np.stack([less_sure(cells.x, noise) for noise in noises])
     phi = features(offset)
     n_components = len(sizes)
     basis = (phi[:, None] * sizes[:, None]).reshape(-1, cells.x.size, 3)
     start = np.zeros((len(basis), 3))
     mode, odds, log_marginal = modes(cells, np.repeat(offset, n_components, axis=0), basis, start)
-    prior = np.log(weight * (1 - SMOOTH))
-    identity_bonus = np.where(sizes.any(axis=1), 0.0, HELD / max(cells.n, 1.0))
+    prior = np.log(weight * (1 - LOG_ODDS.smooth_weight))
+    n = max(cells.n, 1.0)
+    identity_bonus = np.where(sizes.any(axis=1), 0.0, LOG_ODDS.identity_bonus / n)
     only_slope = (sizes[:, 1] > 0) & (np.count_nonzero(sizes, axis=1) == 1)
-    prior = prior + np.where(only_slope, min(TEMPERED / max(cells.n, 1.0), 1.0), 0.0)
+    temperature_bonus = min(LOG_ODDS.temperature_bonus / n, LOG_ODDS.largest_temperature_bonus)
+    prior = prior + np.where(only_slope, temperature_bonus, 0.0)
     blocks = []
-    for k, (noise, share) in enumerate(NOISE.items()):
+    for k, (noise, share) in enumerate(noises.items()):
         block = slice(k * n_components, (k + 1) * n_components)
         parts = mode[block], _information(cells, phi[k], odds[block]), odds[block], log_marginal[block]
         blocks.append(
@@ -242,7 +219,7 @@ class Clock:
 def clocks(cells: OddsCells, odds: Array) -> dict[str, Clock]:
     """Return the two time variables of the smooth part: rank of the rows, and linear in the log-odds.
 
-    The latter covers the central 99 % of the information, which is computed at the fitted log-odds `odds`.
+    The latter covers the central part of the information, which is computed at the fitted log-odds `odds`.
     """
     running = np.cumsum(cells.trials)
     rank = Clock(cells.x, (running - cells.trials / 2) / running[-1])
@@ -250,7 +227,8 @@ def clocks(cells: OddsCells, odds: Array) -> dict[str, Clock]:
     information = cells.trials * q * (1 - q)
     # Sums up to the middle of each cell, so that both ends are treated symmetrically.
     upto = np.cumsum(information) - information / 2
-    low, high = np.interp(np.array([0.005, 0.995]) * information.sum(), upto, cells.x)
+    tail = LOG_ODDS.information_tail
+    low, high = np.interp(np.array([tail, 1 - tail]) * information.sum(), upto, cells.x)
     even = Clock(cells.x, np.clip((cells.x - low) / max(high - low, 1e-9), 0, 1))
     return {"rank": rank, "odds": even}
 
@@ -263,17 +241,21 @@ def smooth(cells: OddsCells, parametric_blocks: list[Block]) -> tuple[list[Block
     """
     logs = [np.logaddexp.reduce(block.log) for block in parametric_blocks]
     likeliest = 1 + int(np.argmax(logs[1:]))
-    shares = {0: NOISE[0.0], likeliest: 1 - NOISE[0.0]}
+    no_noise = LOG_ODDS.probability_of_no_label_noise
+    shares = {0: no_noise, likeliest: 1 - no_noise}
     centre = _mean_odds(parametric_blocks)
     times = clocks(cells, centre)
     count = int(np.clip(2 ** np.round(np.log2(np.sqrt(cells.n))), LEAST_WAVES, MOST_WAVES))
     count = min(count, max(cells.x.size - 1, 2))
-    shapes = np.array([shape for shape in SHAPES if shape[4]])
+    shapes = LOG_ODDS.parametric
+    shapes = shapes[shapes[:, 4] > 0]
     spectra = _spectra(count)
-    spread = np.array([size * spectrum for size in SIZES for spectrum in spectra])
+    spread = np.array([size * spectrum for size in LOG_ODDS.smooth_sds for spectrum in spectra])
     shapes, shape_weight = shapes[:, :3], shapes[:, 3] / shapes[:, 3].sum()
     sizes = _each_with_each(shapes, spread)
-    prior = np.log(np.repeat(shape_weight, len(spread)) * (SMOOTH / (len(spread) * len(times))))
+    prior = np.log(
+        np.repeat(shape_weight, len(spread)) * (LOG_ODDS.smooth_weight / (len(spread) * len(times)))
+    )
     blocks = []
     for name, clock in times.items():
         waves = clock.waves(cells.x, count)
@@ -324,7 +306,8 @@ def _spectra(count: int) -> list[Array]:
     """Return the normalized spectra (as standard deviations) that `count` cosines can represent."""
     wave = np.arange(1, count + 1)
     spectra = []
-    for roughness, exponent in SPECTRA:
+    for roughness, exponent in zip(LOG_ODDS.roughness, LOG_ODDS.spectrum_exponents, strict=True):
+        # Too few cosines cannot represent a rough curve.
         if roughness <= max(count / 2, 4):
             power = (1 + (wave / roughness) ** 2) ** -exponent
             spectra.append(np.sqrt(power / power.sum()))

@@ -17,14 +17,8 @@ import numpy as np
 from calibrant.posterior.log_odds.cells import OddsCells, expit, softplus, step_weights
 from calibrant.posterior.log_odds.components import SURE
 from calibrant.score_data import Array
+from calibrant.settings import LOG_ODDS
 
-# Prior standard deviations of a range's shift (log-odds) and of its slope (log-odds per standard deviation of
-# the log-odds in the range); all kinds have equal prior weight.
-KINDS = np.array([(0.3, 0.0), (1.0, 0.0), (0.5, 0.3), (2.0, 0.8)])
-# Prior probability that a final range is unchanged, that a range is final, and the largest number of splits.
-UNTOUCHED, WHOLE, DEEPEST = 0.9, 0.5, 8
-# Prior standard deviations of the shift of each score (log-odds), where distinct scores are few; no slope.
-OWN = np.array([(0.15, 0.0), (0.5, 0.0), (1.5, 0.0)])
 # Search for the mode: largest number of steps, of step reductions, and the gain (nats) below which it stops.
 STEPS, HALVINGS, ENOUGH = 12, 6, 1e-3
 # A position (share of the rows) this close to the edge of a range is on it; log-odds this close to 0 are 0.
@@ -52,7 +46,7 @@ class Local:
 def tree(cells: OddsCells) -> Local:
     """Average over all dyadic partitions of the rows."""
     x, count = cells.x, cells.x.size
-    levels = 1 + min(DEEPEST, int(np.log2(max(count, 2))))
+    levels = 1 + int(np.log2(max(count, 2)))
     running = np.cumsum(cells.trials)
     middle = (running - cells.trials / 2) / running[-1]
     # A score on an edge is assigned by its sign, so that the complements of the scores are split in the same
@@ -64,11 +58,14 @@ def tree(cells: OddsCells) -> Local:
     first = 2 ** np.arange(levels) - 1
     code = (node + first[:, None]).ravel()
     starts = np.flatnonzero(np.diff(code, prepend=-1))
-    shifted = _Shifted.of(cells, np.tile(np.arange(count), levels), starts, KINDS)
+    # Shifts with and without a slope, with equal prior weight.
+    kinds = np.column_stack([LOG_ODDS.range_shift_sds, LOG_ODDS.range_slope_sds])
+    unchanged, final = LOG_ODDS.probability_of_unchanged_range, LOG_ODDS.probability_of_final_range
+    shifted = _Shifted.of(cells, np.tile(np.arange(count), levels), starts, kinds)
     log = np.concatenate(
         [
-            np.full((len(starts), 1), np.log(UNTOUCHED)),
-            shifted.log_bayes_factor + np.log((1 - UNTOUCHED) / len(KINDS)),
+            np.full((len(starts), 1), np.log(unchanged)),
+            shifted.log_bayes_factor + np.log((1 - unchanged) / len(kinds)),
         ],
         axis=1,
     )
@@ -79,8 +76,8 @@ def tree(cells: OddsCells) -> Local:
     below = range_log[first[-1] :]
     stop_probability = [np.ones(below.size)]
     for level in range(levels - 2, -1, -1):
-        stop_log = range_log[first[level] : first[level + 1]] + np.log(WHOLE)
-        total = np.logaddexp(stop_log, below.reshape(-1, 2).sum(axis=1) + np.log1p(-WHOLE))
+        stop_log = range_log[first[level] : first[level + 1]] + np.log(final)
+        total = np.logaddexp(stop_log, below.reshape(-1, 2).sum(axis=1) + np.log1p(-final))
         stop_probability.insert(0, np.exp(stop_log - total))
         below = total
     reached, weight = np.ones(1), []
@@ -103,10 +100,11 @@ def tree(cells: OddsCells) -> Local:
 def each_score(cells: OddsCells) -> Local:
     """Give each score an independent shift; the shifts share one unknown prior standard deviation."""
     indices = np.arange(cells.x.size)
-    shifted = _Shifted.of(cells, indices, indices, OWN)
-    log = shifted.log_bayes_factor.sum(axis=0) - np.log(len(OWN))
+    sds = np.array(LOG_ODDS.score_shift_sds)
+    shifted = _Shifted.of(cells, indices, indices, np.column_stack([sds, np.zeros(len(sds))]))
+    log = shifted.log_bayes_factor.sum(axis=0) - np.log(len(sds))
     total = float(np.logaddexp.reduce(log))
-    weight = np.broadcast_to(np.exp(log - total)[:, None], (len(OWN), cells.x.size))
+    weight = np.broadcast_to(np.exp(log - total)[:, None], (len(sds), cells.x.size))
     return Local(total, weight, shifted.odds.T, shifted.sd.T)
 
 
@@ -139,8 +137,9 @@ class _Shifted:
         information = trials * p * (1 - p) + 1e-9
         mass = sum_by_range(information)
         position = x - (sum_by_range(information * x) / mass)[range_of]
-        spread = np.sqrt(sum_by_range(information * position**2) / mass) + 0.3
-        position = np.clip(position / spread[range_of], -4.0, 4.0)[:, None]
+        spread = np.sqrt(sum_by_range(information * position**2) / mass) + LOG_ODDS.range_width_offset
+        limit = LOG_ODDS.range_position_limit
+        position = np.clip(position / spread[range_of], -limit, limit)[:, None]
         sloped = kinds[:, 1] > 0
         shift_precision, slope_precision = (
             kinds[:, 0] ** -2.0,

@@ -28,25 +28,23 @@ from calibrant.posterior.log_odds.components import (
 from calibrant.posterior.log_odds.local import Local, each_score, tree
 from calibrant.posterior.score_effects import is_few
 from calibrant.score_data import Array, Residuals
+from calibrant.settings import LOG_ODDS
 
-# Prior weights of the dyadic partition, and of one shift per score where distinct scores are few.
-PARTITION_WEIGHT, SCORE_SHIFT_WEIGHT = 0.15, 0.3
-# Beyond the outermost cells the mixture is evaluated at these distances, in log-odds.
+# Beyond the outermost cells the mixture is evaluated at these distances, in log-odds (interpolation).
 TAIL = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 # Gauss-Hermite nodes (normal deviates) and weights, for the mean probability of a normal distribution of
 # log-odds.
 HERMITE_NODES, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
 # Probabilities are clipped to [EDGE, 1 - EDGE] before they are transformed to log-odds.
 EDGE = 1e-15
-# Normal deviates, and their densities, at which each component is compared with the scores in log loss.
+# Normal deviates, and their densities, at which each component is compared with the scores in log loss
+# (quadrature).
 DEVIATES = np.array([-1.5, -0.75, 0.0, 0.75, 1.5])
 DENSITY = np.exp(-(DEVIATES**2) / 2)
 # Gains in log loss (nats) below this are rounding errors.
 NEGLIGIBLE_GAIN = 1e-12
 # Number of bisection steps for a quantile.
 HALVINGS = 40
-# Intraclass correlations of rows that share a score; all have equal prior probability.
-CORRELATIONS = np.array([0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4])
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,9 +159,9 @@ def model_average(residuals: Residuals, *, scattered: bool = False) -> Mixture:
         smooth_blocks, times = smooth(cells, blocks)
         blocks += smooth_blocks
     global_log = np.logaddexp.reduce(np.concatenate([block.log for block in blocks]))
-    local = [(PARTITION_WEIGHT, tree(cells))]
+    local = [(LOG_ODDS.partition_weight, tree(cells))]
     if scattered or is_few(residuals[residuals.mass > 0]):
-        local.append((SCORE_SHIFT_WEIGHT, each_score(cells)))
+        local.append((LOG_ODDS.score_shift_weight, each_score(cells)))
     global_weight = 1 - sum(share for share, _ in local)
     logs = np.array(
         [global_log - cells.likelihood(cells.x) + np.log(global_weight)]
@@ -269,14 +267,16 @@ class ScoreDeviations:
         trials = held.mass
         successes = trials * held.frequency
         failures = trials - successes
-        prior = ((1 - CORRELATIONS) / CORRELATIONS)[:, None]
+        # All correlations have equal prior probability.
+        correlations = np.array(LOG_ODDS.score_correlations)
+        prior = ((1 - correlations) / correlations)[:, None]
         alpha, beta = prior * average, prior * (1 - average)
         log_binomial = successes * np.log(average) + failures * np.log1p(-average)
         log = (betaln(successes + alpha, failures + beta) - betaln(alpha, beta) - log_binomial).sum(axis=1)
         weight = np.exp(log - np.logaddexp.reduce(log))
         return cls(
             float(np.logaddexp.reduce(log) - np.log(len(log))),
-            float(weight @ CORRELATIONS),
+            float(weight @ correlations),
             weight @ ((successes + alpha) / (trials + prior)),
         )
 

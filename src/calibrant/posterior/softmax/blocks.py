@@ -26,17 +26,20 @@ from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Real, S
 from calibrant.parallel import cached_property
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import SOFTMAX
 
-# Number of cosines of the curve that all classes share, and of each of the shifts t and u (with the
-# constant).
+# The numbers up to the limits define the coefficients of saved calibrators, which a change makes unreadable.
+# Number of cosines of the shared curve, and of each of the shifts t and u (with the constant).
 CURVE, SHIFT = 12, 9
 # First and last cosine frequency of the curves of single classes.
 OWN = (2, 5)
-# Largest number of bumps, number of rows that are used to place them, and iterations of k-means.
-BUMPS, PLACED_BY, TURNS = 30, 2000, 8
-# With more than FEW classes there are no bumps and no curves of single classes, and W is restricted to AXES
-# principal axes; with more than MANY classes there is no W and no shared curve.
-FEW, MANY, AXES = 12, 200, 8
+# With more than FEW classes there are no bumps and no curves of single classes, and W is restricted to
+# principal axes; with more than MANY classes there is no W and no shared curve. Both limit the time.
+FEW, MANY = 12, 200
+# Largest absolute value of the standardized log probabilities: of each class, and for the temperature.
+CLASS_LIMIT, TEMPERATURE_LIMIT = 4, 6
+# Number of rows that are used to place the bumps, and iterations of k-means (both limit the time).
+PLACED_BY, TURNS = 2000, 8
 # A score of 0 is replaced by half of the smallest positive score, within these limits (probability).
 LEAST = (1e-12, 1e-3)
 # Number of interpolation knots of the time variable.
@@ -105,7 +108,7 @@ class Blocks:
         The same over all classes.
     clock, top_clock : arrays (2, knots)
         Knots of the time variable (scores and times), for the score of any class and for the largest score.
-    axes : array (classes, AXES) or None
+    axes : array (classes, axes) or None
         Principal axes of the standardized log probabilities, divided by their standard deviations.
     origin : array (classes,) or None
         Mean of the standardized log probabilities.
@@ -157,15 +160,14 @@ class Blocks:
         axes = origin = bumps = None
         reach = 1.0
         if FEW < classes <= MANY:
-            x = np.clip((log[:4000] - centre) / scale, -4, 4)
+            x = np.clip((log[:4000] - centre) / scale, -CLASS_LIMIT, CLASS_LIMIT)
             origin = x.mean(axis=0)
             _, _, v = np.linalg.svd(x - origin, full_matrices=False)
-            axes = v[:AXES].T
+            axes = v[: SOFTMAX.principal_axes].T
             axes = axes / np.maximum(((x - origin) @ axes).std(axis=0), 1e-9)
         if classes <= FEW:
-            bumps, reach = _placed(
-                np.sqrt(p[:PLACED_BY]), weight[:PLACED_BY], min(BUMPS, max(2, int(rows.n) // 20))
-            )
+            count = min(SOFTMAX.most_bumps, max(2, int(rows.n) // SOFTMAX.rows_per_bump))
+            bumps, reach = _placed(np.sqrt(p[:PLACED_BY]), weight[:PLACED_BY], count)
         return cls(
             classes, least, centre, scale, middle, width,
             _clock(p, weight[:, None]), _clock(p.max(axis=1), weight), axes, origin, bumps, reach,
@@ -236,7 +238,7 @@ class Blocks:
     def blocks(self) -> list[Block]:
         """All blocks."""
         k = self.n_classes
-        shift = np.maximum(np.arange(SHIFT), 0.5)
+        shift = np.maximum(np.arange(SHIFT), SOFTMAX.constant_frequency)
         blocks = [
             Block("temperature", np.arange(1)),
             Block("first", self.alike + np.arange(SHIFT), shift),
@@ -262,8 +264,8 @@ class Blocks:
         """Return the features of rows with scores p, (rows, classes)."""
         n = len(p)
         log = np.log(np.maximum(p, self.least))
-        x = np.clip((log - self.centre) / self.scale, -4, 4)
-        tempered = np.clip((log - self.middle) / self.width, -6, 6)
+        x = np.clip((log - self.centre) / self.scale, -CLASS_LIMIT, CLASS_LIMIT)
+        tempered = np.clip((log - self.middle) / self.width, -TEMPERATURE_LIMIT, TEMPERATURE_LIMIT)
         own = [tempered[..., None]]
         if self.alike > 1:
             own.append(_cosines(_time(p, self.clock), CURVE))
@@ -378,7 +380,7 @@ def _placed(root: Array, weight: Array, count: int) -> tuple[Array, float]:
     distances = squares(centres, centres)
     distances[np.diag_indices_from(distances)] = np.inf
     nearest = distances.min(axis=1)
-    reach = 1.5 * float(np.median(nearest[np.isfinite(nearest)])) if len(centres) > 1 else 1.0
+    reach = SOFTMAX.bump_width * float(np.median(nearest[np.isfinite(nearest)])) if len(centres) > 1 else 1.0
     return centres, max(reach, SHORTEST)
 
 

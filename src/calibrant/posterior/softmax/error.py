@@ -25,20 +25,18 @@ from calibrant.posterior.softmax.fit import SoftmaxPosterior
 from calibrant.posterior.softmax.local import Local
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import SOFTMAX
 
 NORMS = ("l1", "l2", "mul")
 # Largest possible errors (the square, for l2).
 MAX_ERROR = {"l1": 2.0, "l2": 2.0, "mul": 1.0}
-# Posterior draws: number of draws of the block sizes, and of the coefficients given each.
+# Posterior draws (Monte Carlo precision): number of draws of the block sizes, and of the coefficients given
+# each.
 SIZE_DRAWS, COEFFICIENT_DRAWS = 8, 12
 # Number of scores (rows times classes) at which the draws are evaluated.
 DRAW_SCORES = 50_000
-# Number of cross-validation folds.
-FOLDS = 10
 # Number of scores (rows times classes) in memory at once.
 CHUNK = 1 << 20
-# Factor by which an interval is wider than the larger of its two standard errors implies.
-INTERVAL_FACTOR = 1.25
 # Gaps below this (in probability) are rounding errors.
 ROUNDING_GAP = 1e-9
 
@@ -54,11 +52,12 @@ class Extension(NamedTuple):
     wider: float
     difference: float
 
-
-# Extensions for `l1` and `mul`, and for `l2`.
-EXTENSION, SQUARE_EXTENSION = Extension(INTERVAL_FACTOR, 1.0), Extension(1.5, 1.5)
-# Extension for local frequencies: this share of the difference between expectation and held-out error.
-LOCAL_EXTENSION = 0.5
+    @classmethod
+    def of(cls, *, squared: bool) -> Extension:
+        """Return the extension for `l1` and `mul`, or for the square of `l2`."""
+        if squared:
+            return cls(SOFTMAX.square_interval_factor, SOFTMAX.square_difference_factor)
+        return cls(SOFTMAX.interval_factor, SOFTMAX.difference_factor)
 
 
 class Part(NamedTuple):
@@ -94,16 +93,17 @@ class Part(NamedTuple):
     @property
     def value(self) -> float:
         """The error, given that there is a gap."""
-        return (self.corrected + self.held_out) / 2
+        held_out = SOFTMAX.held_out_weight
+        return (1 - held_out) * self.corrected + held_out * self.held_out
 
     def ends(self, z: float, p_gap: float, extension: Extension) -> tuple[float, float]:
         """Return the ends of an interval of z standard errors, given the posterior probability of a gap."""
         if p_gap <= 0.5:
             # No gap is more probable: the upper end is that of the posterior given a gap.
-            return 0.0, self.expected + INTERVAL_FACTOR * z * self.spread
+            return 0.0, self.expected + SOFTMAX.interval_factor * z * self.spread
         forms = self.corrected, self.held_out
         margin, difference = z * max(self.held_out_error, self.spread), abs(forms[0] - forms[1])
-        low = min(forms) - INTERVAL_FACTOR * margin
+        low = min(forms) - SOFTMAX.interval_factor * margin
         high = max(forms) + extension.wider * margin + extension.difference * difference
         return max(low, 0.0), max(high, 0.0)
 
@@ -127,8 +127,9 @@ class LocalPart(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """The mean of the two expectations."""
-        return (self.near + self.nearer) / 2
+        """The weighted mean of the two expectations."""
+        smaller = SOFTMAX.smaller_bandwidth_weight
+        return (1 - smaller) * self.near + smaller * self.nearer
 
     @property
     def value(self) -> float:
@@ -141,9 +142,11 @@ class LocalPart(NamedTuple):
         The lower end is confirmed by held-out rows, whatever the shape of the gap. The upper end allows for
         gaps that no prediction shows.
         """
-        margin = INTERVAL_FACTOR * z * self.held_out_error
+        margin = SOFTMAX.interval_factor * z * self.held_out_error
         low, high = min(self.held_out, self.near), max(self.near, self.nearer)
-        return max(low - margin, 0.0), max(high + margin + LOCAL_EXTENSION * (high - low), 0.0)
+        return max(low - margin, 0.0), max(
+            high + margin + SOFTMAX.local_difference_factor * (high - low), 0.0
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,9 +182,9 @@ class CanonicalError:
         """Compute the errors from a posterior."""
         rows = posterior.likelihood.rows
         n, classes = rows.score.shape
-        x = posterior.held_out(rows.folds(FOLDS))
+        x = posterior.held_out(rows.folds(SOFTMAX.folds))
         compared = _compared(rows, x)
-        local = Local.of(rows, x, FOLDS)
+        local = Local.of(rows, x, SOFTMAX.folds)
         if local is not None:
             return cls._of_neighbours(posterior, x, compared, local)
         n_subset = min(n, max(1000, DRAW_SCORES // classes))
@@ -264,18 +267,17 @@ class CanonicalError:
     def interval(self, norm: str, level: float) -> tuple[float, float]:
         """Return a confidence interval for the error."""
         squared = norm == "l2"
-        low, high = self._ends(self.parts[norm], level, SQUARE_EXTENSION if squared else EXTENSION)
+        low, high = self._ends(self.parts[norm], level, squared=squared)
         high = min(high, MAX_ERROR[norm])
         if squared:
             low, high = float(np.sqrt(low)), float(np.sqrt(high))
         value = self.value(norm)
         return min(low, value), max(high, value)
 
-    def _ends(
-        self, part: Part | LocalPart, level: float, extension: Extension = EXTENSION
-    ) -> tuple[float, float]:
+    def _ends(self, part: Part | LocalPart, level: float, *, squared: bool = False) -> tuple[float, float]:
         """Return the ends of an interval at this level."""
-        return part.ends(NormalDist().inv_cdf((1 + level) / 2), self.chance, extension)
+        z = NormalDist().inv_cdf((1 + level) / 2)
+        return part.ends(z, self.chance, Extension.of(squared=squared))
 
 
 def _drawn(posterior: SoftmaxPosterior, theta: Array, n_subset: int) -> tuple[Array, Array]:

@@ -17,15 +17,8 @@ from calibrant.posterior.softmax.blocks import Block, Blocks
 from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, SubsetLikelihood
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import SOFTMAX
 
-# Grid of prior standard deviations (sizes) of a block, in log probability.
-SIZES = np.geomspace(0.03, 1.5, 7)
-# Roughness of curves, in cosine frequencies.
-ROUGH = (1.25, 5.0)
-# Prior probability that a block is absent.
-ABSENT = 0.5
-# Prior probability that there is no gap at all.
-CALIBRATED = 0.235
 # Number of rounds of choosing sizes and finding the mode, of sweeps over the blocks in each round, and of
 # steps to the mode.
 ROUNDS, SWEEPS, STEPS = 2, 2, 12
@@ -78,7 +71,7 @@ class SoftmaxPosterior:
         near = likelihood.near(theta, max_rows)
         start = near.slope(theta)[0]
         # Start with a temperature alone: far from the mode the quadratic expansion is inaccurate.
-        precision[blocks.blocks[0].places] = SIZES[-1] ** -2.0
+        precision[blocks.blocks[0].places] = SOFTMAX.largest_sd**-2.0
         theta, square = _mode(near, theta, precision)
         target = near.slope(theta)[1] + square @ theta
         cached: dict[tuple[str, bytes], tuple[list[Array], Array]] = {}
@@ -212,13 +205,15 @@ def penalised(
 
 def chance_of(log_odds: Array | float) -> Array:
     """Return the posterior probability of a gap from its log Bayes factor against no gap."""
-    odds = np.log1p(-CALIBRATED) - np.log(CALIBRATED) + log_odds
+    calibrated = SOFTMAX.prior_probability_of_calibration
+    odds = np.log1p(-calibrated) - np.log(calibrated) + log_odds
     return expit(odds)
 
 
 def _prior(count: int) -> Array:
     """Return the log prior of the candidates of a block; the first is absence."""
-    return np.log(np.concatenate([[ABSENT], np.full(count - 1, (1 - ABSENT) / (count - 1))]))
+    absent = SOFTMAX.probability_of_absent_block
+    return np.log(np.concatenate([[absent], np.full(count - 1, (1 - absent) / (count - 1))]))
 
 
 def shapes(block: Block) -> list[Array]:
@@ -226,8 +221,8 @@ def shapes(block: Block) -> list[Array]:
     if block.frequency is None:
         return [np.ones(block.places.size)]
     out = []
-    for rough in ROUGH:
-        spread = (1 + (block.frequency / rough) ** 2) ** -1.5
+    for rough in SOFTMAX.roughness:
+        spread = (1 + (block.frequency / rough) ** 2) ** -SOFTMAX.spectrum_exponent
         # The prior variances of the coefficients of a curve sum to 1.
         curves = block.places.size / np.unique(block.frequency).size
         out.append(spread * np.sqrt(curves / (spread @ spread)))
@@ -258,7 +253,7 @@ def candidates(square: Array, target: Array, precision: Array, block: Block) -> 
     inner, diagonal = bordered[:-1, :-1], np.einsum("ii->i", bordered)
     for shape in shapes(block):
         scaled, scaled_slope = conditional * shape * shape[:, None], slope * shape
-        for size in SIZES:
+        for size in SOFTMAX.sds:
             np.multiply(scaled, size**2, out=inner)
             bordered[-1, :-1] = size * scaled_slope
             # A value that keeps the bordered matrix positive definite, because the inner matrix is at least

@@ -22,20 +22,11 @@ import numpy as np
 from calibrant.posterior.softmax.blocks import FEW, least_of, squares
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import SOFTMAX
 
-# Largest bandwidth h (in whitened log ratios); each of the STEPS bandwidths is smaller than the one before by
-# a factor sqrt(2).
-WIDEST, STEPS = 0.64, 11
-# Prior weights of the held-out prediction, in rows.
-WEIGHTS = 2.0 ** np.arange(-5, 5)
-# Number of rows whose predictions choose bandwidth and weight, and largest number of rows that are used.
+# Number of rows whose predictions choose bandwidth and weight, and largest number of rows that are used (both
+# limit the time).
 CHOICE_ROWS, MAX_ROWS = 2000, 10_000
-# Improvement in Brier score, in standard errors: needed to use local frequencies, and to repeat the choice
-# with more neighbours.
-Z_TO_USE, Z_TO_REPEAT = 3.0, 1.5
-# Smallest mean of W / (W + 1) over rows, with W the total weight of neighbours, for a bandwidth to be
-# considered.
-MIN_NEIGHBOUR_SHARE = 0.25
 # Directions with less than this share of the largest variance are rounding errors.
 MIN_VARIANCE_SHARE = 1e-6
 # Largest number of distances in memory.
@@ -103,9 +94,9 @@ class Local:
         if rows.n_classes > FEW:
             return None
         chosen = choose_bandwidth(rows[:CHOICE_ROWS], x[:CHOICE_ROWS], folds)
-        if chosen is not None and chosen.z_score > Z_TO_REPEAT and len(rows.code) > CHOICE_ROWS:
+        if chosen is not None and chosen.z_score > SOFTMAX.z_to_repeat and len(rows.code) > CHOICE_ROWS:
             chosen = choose_bandwidth(rows[:MAX_ROWS], x[:MAX_ROWS], folds)
-        if chosen is None or not chosen.z_score > Z_TO_USE:
+        if chosen is None or not chosen.z_score > SOFTMAX.z_to_use:
             return None
         subset, x = rows[:MAX_ROWS], x[:MAX_ROWS]
         near, nearer = (
@@ -120,16 +111,17 @@ def choose_bandwidth(rows: Simplex, x: Array, folds: int) -> BandwidthChoice | N
     choice_rows, x_rows = rows[:n_rows], x[:n_rows]
     residual = residuals_of(choice_rows, x_rows)
     best, best_gain = None, -np.inf
-    for j, each in enumerate(kernel_sums(rows, x, folds, WIDEST, STEPS, n_rows)):
+    widest, bandwidths = SOFTMAX.largest_bandwidth, SOFTMAX.bandwidth_count
+    for j, each in enumerate(kernel_sums(rows, x, folds, widest, bandwidths, n_rows)):
         mass = each[:, -1]
-        if choice_rows.mean(mass / (mass + 1))[0] < MIN_NEIGHBOUR_SHARE:
+        if choice_rows.mean(mass / (mass + 1))[0] < SOFTMAX.smallest_neighbour_share:
             break
-        for weight in WEIGHTS:
+        for weight in SOFTMAX.prediction_weights:
             change = updated(x_rows, each, weight).mean - x_rows
             gain, error = choice_rows.mean(((2 * residual - change) * change).sum(axis=1))
             if gain > best_gain:
                 best, best_gain = (
-                    BandwidthChoice(WIDEST * 2 ** (-j / 2), float(weight), gain / max(error, 1e-300)),
+                    BandwidthChoice(widest * 2 ** (-j / 2), float(weight), gain / max(error, 1e-300)),
                     gain,
                 )
     return best

@@ -18,14 +18,13 @@ from calibrant.posterior.softmax.error import ROUNDING_GAP, CanonicalError
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import SOFTMAX
 
-# Posterior draws: number of draws of the block sizes, of the coefficients given each, and rows where they are
-# evaluated.
+# Posterior draws (Monte Carlo precision): number of draws of the block sizes, of the coefficients given each,
+# and rows where they are evaluated.
 SIZE_DRAWS, COEFFICIENT_DRAWS, DRAW_ROWS = 8, 6, 4000
 # Number of values (rows times pairs of classes) in memory at once.
 CHUNK = 1 << 20
-# Factor by which standard errors are inflated, because the predictions are not exact.
-ERROR_FACTOR = 1.3
 
 Square: TypeAlias = Annotated[Array, Shape((None, None))]
 
@@ -78,10 +77,9 @@ class ProbabilityTransfer:
             gap = _drawn(posterior, p, weight) / np.where(share > 0, share, 1)
             # The posterior expectation includes uncertainty about the sign, and held-out predictions miss
             # some of the gap: the truth lies between.
-            expected = np.maximum((gap.mean(axis=0) + held_out) / 2, 0.0)
-            deviation = (
-                ERROR_FACTOR * np.maximum(gap.std(axis=0), noise) + np.abs(gap.mean(axis=0) - held_out) / 4
-            )
+            mean, share_held_out = gap.mean(axis=0), SOFTMAX.held_out_weight
+            expected = np.maximum((1 - share_held_out) * mean + share_held_out * held_out, 0.0)
+            deviation = _deviation(np.maximum(gap.std(axis=0), noise), mean - held_out)
         else:
             local_rows = rows[: len(error.local.near.concentration)]
             gap = np.array([
@@ -89,7 +87,7 @@ class ProbabilityTransfer:
                 for around in (error.local.near, error.local.nearer)
             ])  # fmt: skip
             expected = gap.mean(axis=0)
-            deviation = ERROR_FACTOR * noise + np.abs(expected - held_out) / 4
+            deviation = _deviation(noise, expected - held_out)
         p_gap = error.chance
         taken, taken_error = _taken(rows, error.held_out)
         return cls(
@@ -104,6 +102,13 @@ class ProbabilityTransfer:
             self.taken[both], self.spread[both],
             self.share[columns], self.gap[columns], self.gap_spread[columns],
         )  # fmt: skip
+
+
+def _deviation(error: Array, difference: Array) -> Array:
+    """Return a standard deviation that allows for predictions that are not exact."""
+    return np.asarray(
+        SOFTMAX.transfer_error_factor * error + SOFTMAX.transfer_difference_factor * np.abs(difference)
+    )
 
 
 def _drawn(posterior: SoftmaxPosterior, p: Array, weight: Array) -> Array:
@@ -149,7 +154,7 @@ def _taken(rows: Simplex, x: Array) -> tuple[Array, Array]:
     square = second - 2 * mean * first + mean * mean * rows.square.sum()
     # The standard error is at least that of half a row.
     least = 0.25 * rows.square.sum() / rows.n
-    return mean, ERROR_FACTOR * np.sqrt(np.maximum(square, least)) / rows.n
+    return mean, SOFTMAX.transfer_error_factor * np.sqrt(np.maximum(square, least)) / rows.n
 
 
 def _by_prediction(rows: Simplex, each: Array) -> tuple[Array, Array]:

@@ -1,0 +1,75 @@
+"""Settings are read where they are used: a study can change them at run time."""
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant.settings import LOG_ODDS, PRIOR, SOFTMAX
+
+
+def scores(digits=9):
+    rng = np.random.default_rng(0)
+    score = np.round(rng.beta(0.6, 0.8, 300), digits)
+    return (rng.random(300) < score**1.5).astype(int), score
+
+
+def rows():
+    rng = np.random.default_rng(0)
+    score = rng.dirichlet(np.ones(3), 200)
+    return (score.cumsum(axis=1) < rng.random((200, 1))).sum(axis=1), score
+
+
+def changed(monkeypatch, settings, name, value, compute):
+    """Compute before a change, with it and after it."""
+    before = compute()
+    with monkeypatch.context() as patch:
+        patch.setitem(vars(settings), name, value)
+        during = compute()
+    assert compute() == before
+    return before, during
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("roughness", (2.0, 8.0)),
+        ("spectrum_exponent", 2.0),
+        ("smooth_sd_count", 10),
+        ("probability_of_no_mean", 0.5),
+        ("roughness_weight_ratio", 1.0),
+        ("process_roughness", 4.0),
+        ("constant_sd_count", 7),
+        ("process_sd_count", 6),
+        ("shortest_process", 16),
+        ("probability_of_no_gap_dense", 0.5),
+    ],
+)
+def test_the_value_follows_the_prior_of_the_gap(name, value, monkeypatch):
+    before, during = changed(monkeypatch, PRIOR, name, value, lambda: calibrant.ece(*scores()))
+    assert during != before
+    assert during == pytest.approx(before, rel=0.2)
+
+
+def test_the_value_follows_the_grid_of_correlations(monkeypatch):
+    before, during = changed(
+        monkeypatch, PRIOR, "smallest_correlation", 0.01, lambda: calibrant.ece(*scores(2))
+    )
+    assert during != before
+    assert during == pytest.approx(before, rel=0.2)
+
+
+def test_the_calibrator_follows_the_prior_of_the_log_odds(monkeypatch):
+    y, score = scores()
+
+    def compute():
+        return calibrant.Calibrator().fit(score, y).predict_proba(score[:5]).tolist()
+
+    before, during = changed(monkeypatch, LOG_ODDS, "identity_weight", 3.0, compute)
+    assert during != before
+
+
+def test_the_canonical_error_follows_the_prior_of_the_blocks(monkeypatch):
+    before, during = changed(
+        monkeypatch, SOFTMAX, "sd_count", 9, lambda: calibrant.ece(*rows(), notion="canonical")
+    )
+    assert during != before
