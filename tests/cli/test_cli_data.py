@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import inspect
 import json
 import os
 import re
@@ -158,6 +159,28 @@ def test_ece_prints_the_estimate(folder, confidence):
         **LABELLED,
     )
     assert told("ece", folder / "data.csv", *options) == f"{wanted}\n"
+
+
+def test_python_and_the_command_line_have_one_default_seed(folder):
+    found = calibrant.estimate(BINARY, SCORE)
+    assert as_json("ece", folder / "binary.csv").items() >= found.to_dict().items()
+    assert told("ece", folder / "binary.csv").startswith(str(found).splitlines()[0])
+    fresh = [calibrant.estimate(BINARY, SCORE, rng=None).seed for _ in range(2)]
+    assert fresh[0] != fresh[1]
+
+
+def test_every_public_function_and_option_has_the_same_seed():
+    from calibrant.sklearn import ReliabilityDisplay
+
+    public = [getattr(calibrant, name) for name in calibrant.__all__]
+    public += [ReliabilityDisplay.from_predictions, ReliabilityDisplay.from_estimator]
+    public += [getattr(calibrant.Sketch, name) for name in dir(calibrant.Sketch) if name[0] != "_"]
+    parameters = [inspect.signature(each).parameters for each in public if callable(each)]
+    seeds = [each["rng"].default for each in parameters if "rng" in each]
+    assert len(seeds) >= 11
+    assert {*seeds} == {0}
+    options = [option for command in main.commands.values() for option in command.params]
+    assert {option.default for option in options if option.name == "seed"} == {0}
 
 
 def test_ece_by_class(folder):

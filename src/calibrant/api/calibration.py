@@ -167,7 +167,7 @@ def estimate(
     strategy: Literal["uniform", "quantile"] | None = None,
     norm: Norm = "l1",
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     n_resamples: int | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
@@ -191,8 +191,9 @@ def estimate(
         Mean or root mean square of the gap; of the canonical notion, as for `ece`.
     level : float
         Level of the interval for the true error.
-    rng : int or numpy.random.Generator, optional
-        Seed of null and test, which the estimate records; the interval does not depend on it.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of null and test, which the estimate records; the interval does not depend on it. The same
+        data give the same result; None draws a new seed at each call.
     n_resamples : int, optional
         Number of calibrated data sets simulated for the test, 999 by default: the p-value is at least
         1 / (1 + n_resamples). With more than 20 classes it is the number for each class whose p-value is
@@ -242,7 +243,7 @@ def compare(
     estimator: EstimatorLike = "auto",
     norm: Norm = "l1",
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     n_resamples: int | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
@@ -318,7 +319,7 @@ def compare_calibrators(
     cv: int = 5,
     notion: str | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -348,8 +349,8 @@ def compare_calibrators(
         Type of calibration error to report; the default is that of `ece`.
     level : float, default=0.95
         Level of all intervals.
-    rng : int or numpy.random.Generator, optional
-        Seed of the folds and of the simulations; the result records it.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the folds and of the simulations, which the result records; None draws a new one.
     sample_weight, counts, cluster, labels, pos_label, percent
         As for `estimate`.
     progress : callable, optional
@@ -402,7 +403,7 @@ def reliability_curve(
     n_boot: int | None = None,
     level: float = 0.95,
     band: Band | None = "pointwise",
-    rng: Seed = None,
+    rng: Seed = 0,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
@@ -435,8 +436,8 @@ def reliability_curve(
         whole curve. With `method="density"` pointwise is "corrected", which accounts for the bias of
         smoothing and needs no resamples; "bootstrap" is the paper's, which shows the noise alone and
         needs `n_boot`. None for no band.
-    rng : int or numpy.random.Generator, optional
-        Seed of the bootstrap; the posterior needs none.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the bootstrap; the posterior needs none. None draws a new seed.
     progress : bool or callable, optional
         While the bootstrap runs, True shows how far it is on standard error; a callable is called as
         progress(done, n_boot).
@@ -623,7 +624,7 @@ def assess(
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     name: str | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     n_resamples: int | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
@@ -659,8 +660,8 @@ def assess(
         Name of the data, and the command that made this, for the report.
     level : float
         Level of all intervals; those of classes and groups hold together at it.
-    rng : int or numpy.random.Generator, optional
-        Seed of the simulations; the assessment records it.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the simulations, which the assessment records; None draws a new one.
     n_resamples : int, optional
         Number of calibrated data sets simulated for each test. By default 999, and more for a group (or one
         of more than 20 classes) whose p-value is small, as many as let it be rejected among all of them;
@@ -722,7 +723,7 @@ def recommend(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     repetitions: int | None = None,
-    rng: Seed = None,
+    rng: Seed = 0,
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Recommendation:
@@ -758,8 +759,8 @@ def recommend(
         and the same result as repeating the rows. Not together with `sample_weight`.
     repetitions : int, optional
         Data sets simulated for each curve; by default 200, and fewer, down to 30, for many rows.
-    rng : int or numpy.random.Generator, optional
-        Seed; the recommendation records the one it used.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed, which the recommendation records; None draws a new one.
     progress : bool or callable, optional
         True shows how far it is on standard error; a callable is called as progress(done, total).
 

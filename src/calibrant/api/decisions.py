@@ -42,7 +42,7 @@ def regret(
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     percent: bool = False,
 ) -> Regret:
     """Measure the decision regret: the extra cost of acting on the scores instead of on calibrated ones.
@@ -77,8 +77,8 @@ def regret(
         Who or what each row is of, where rows of one depend on each other.
     level : float
         Of the interval.
-    rng : int or Generator, optional
-        Of the simulated calibrated data behind `null`; nothing else depends on it.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the simulated calibrated data behind `null`; nothing else depends on it. None draws a new one.
     percent : bool
         Whether scores are percentages, from 0 to 100. Thresholds and costs are not.
 
@@ -128,7 +128,7 @@ def regret_curve(
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     percent: bool = False,
 ) -> RegretCurve:
     """Measure the regret at every threshold, with a band over all of them, beside the decision curves.
@@ -142,8 +142,8 @@ def regret_curve(
         Scores of another model for the same rows: `difference` is the net benefit of `y_prob` less its.
     level : float
         Of the band.
-    rng : int or Generator, optional
-        As in `regret`; it makes no difference, since the result depends on the data alone.
+    rng : int, numpy.random.Generator or None, default=0
+        Accepted as in `regret`; the result depends on the data alone.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def best_threshold(
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     percent: bool = False,
 ) -> BestThreshold:
     """Choose the threshold of least expected cost, where the scores themselves cannot be changed.
@@ -199,8 +199,8 @@ def best_threshold(
         A threshold, or the costs of a false alarm and of a miss, such as (1, 9) or "1:9".
     level : float
         Of the intervals.
-    rng : int or Generator, optional
-        As in `regret`; it makes no difference, since the result depends on the data alone.
+    rng : int, numpy.random.Generator or None, default=0
+        Accepted as in `regret`; the result depends on the data alone.
 
     Returns
     -------
@@ -233,7 +233,7 @@ def risk_coverage(
     pos_label: Hashable = None,
     cluster: ArrayLike | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     percent: bool = False,
 ) -> RiskCoverage:
     """Compute the risk-coverage curve: accuracy of the most confident predictions at each coverage.
@@ -265,8 +265,8 @@ def risk_coverage(
         Who or what each row is of; rows of one cluster may depend on each other in any way.
     level : float
         Level of all intervals, and of the band.
-    rng : int or numpy.random.Generator, optional
-        Seed of the draws from which the band takes its width.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the draws from which the band takes its width; None draws a new one.
 
     Returns
     -------

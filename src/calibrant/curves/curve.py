@@ -238,7 +238,7 @@ def curve_of(
     n_boot: int | None = None,
     level: float = 0.95,
     band: Band | None = "pointwise",
-    rng: Any = None,
+    rng: Any = 0,
     progress: Progress | None = None,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Compute the calibration curve of a task, or that of each class; see `calibrant.reliability_curve`.

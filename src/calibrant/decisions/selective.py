@@ -210,7 +210,7 @@ class RiskCoverage(Serializable):
 
 
 @one_blas_thread()
-def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = None) -> RiskCoverage:
+def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = 0) -> RiskCoverage:
     """Compute the risk-coverage curve of a task; see `calibrant.risk_coverage`."""
     level, seed = inputs.level(level), inputs.seeded(rng)
     if not task.notion.reading.sure:

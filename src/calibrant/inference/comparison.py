@@ -148,7 +148,7 @@ def compare_questions(
     estimator: EstimatorLike = "auto",
     norm: Norm = "l1",
     level: float = 0.95,
-    rng: Any = None,
+    rng: Any = 0,
     step: Callable[[], object] = lambda: None,
     n_resamples: int | None = None,
 ) -> Comparison:

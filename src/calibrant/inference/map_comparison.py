@@ -172,7 +172,7 @@ def compare_maps(
     methods: Sequence[str] | None = None,
     cv: int = 5,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     progress: Progress | None = None,
 ) -> MapComparison:
     """Compare maps by cross-validation; see `calibrant.compare_calibrators`."""

@@ -167,7 +167,7 @@ def rank_estimators(
     n: int | None = None,
     estimators: Any = None,
     repetitions: int | None = None,
-    rng: Any = None,
+    rng: Any = 0,
     progress: Progress | None = None,
 ) -> Recommendation:
     """Rank estimators on validated scores; see `calibrant.recommend`."""
