@@ -235,9 +235,9 @@ WRONG = {
     "a point": (
         Assessment,
         BINARY,
-        ("curves", "binary", "probability", 3),
+        ("curves", "binary", "value", 3),
         1.5,
-        r"assessment.curves\['binary'\].probability\[3\] must lie in \[0, 1\], got 1.5",
+        r"assessment.curves\['binary'\].value\[3\] must lie in \[0, 1\], got 1.5",
     ),
     "a band": (
         Assessment,

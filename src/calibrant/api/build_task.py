@@ -43,8 +43,8 @@ def build_task(
     if is_sketch(y_true):
         sketch = alone(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
         if estimator is not None:
-            sketch.check_bins(estimator)
-        return sketch.task
+            sketch._check_bins(estimator)
+        return sketch._task
     data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
     if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
         # Four steps up: this function, the public one, what checks its keywords, and who called that.

@@ -108,7 +108,7 @@ def regret(
     rows = y_prob, None, sample_weight, labels, pos_label, cluster
     if isinstance(y_true, Sketch):
         sketch = alone(y_true, *rows, counts=counts, percent=percent)
-        task, costs = sketch.deciding(cost, actions)
+        task, costs = sketch._decision_task(cost, actions)
     else:
         data = read(y_true, *rows, counts=counts, percent=percent)
         task, costs = deciding(data, cost, actions, labels)
@@ -217,7 +217,7 @@ def best_threshold(
     inputs.seeded(rng)
     rows = None, sample_weight, labels, pos_label, cluster
     task = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
-    costs = y_true.deciding(cost)[1] if isinstance(y_true, Sketch) else cost_of(task, cost, labels=labels)
+    costs = y_true._decision_task(cost)[1] if isinstance(y_true, Sketch) else cost_of(task, cost, labels=labels)
     return best_threshold_of(task, costs.as_threshold(), level=level)
 
 
@@ -293,7 +293,7 @@ def risk_coverage(
 def _about_one(y_true: Any, *rows: Any, **more: Any) -> CalibrationTask:
     """Ask about one class, which has to be named where there are more than two."""
     if isinstance(y_true, Sketch):
-        return alone(y_true, *rows, **more).about_one_class
+        return alone(y_true, *rows, **more)._about_one_class
     data = read(y_true, *rows, **more)
     if data.positive is None:
         rule = f"name one of {list(data.labels)}, the class that the decision is about"

@@ -162,22 +162,22 @@ def assess_sketch(
     n_resamples: int | None = None,
 ) -> Assessment:
     """Assess a sketch by its one notion, as far as its sums allow; see `calibrant.assess`."""
-    level, task = inputs.level(level), sketch.task
+    level, task = inputs.level(level), sketch._task
     names = names_of(sketch.labels, class_names, vector=sketch.is_vector)
     usual = reference_estimators_for(task.notion, len(names))
-    by_estimator = [estimator_name for estimator_name in usual if sketch.has_cells_for(estimator_name)]
+    by_estimator = [estimator_name for estimator_name in usual if sketch._has_cells_for(estimator_name)]
     material = Material(
         tasks=[task],
         names=names,
         by_estimator=by_estimator,
-        groups=[Group(str(key), own.totals.rows, own.task, own.task) for key, own in (groups or {}).items()],
+        groups=[Group(str(key), own.totals.rows, own._task, own._task) for key, own in (groups or {}).items()],
         accuracy=_accuracy_of_sums(sketch, task, level),
         scores=_scores_of_sums(sketch, names),
         rows=sketch.totals.rows,
         digest=sketch.digest,
         name=name,
         command=command,
-        decision=None if cost is None else sketch.deciding(cost),
+        decision=None if cost is None else sketch._decision_task(cost),
     )
     left_out = [estimator_name for estimator_name in usual if estimator_name not in by_estimator]
     return _assemble(material, seen_in_sums(sketch, names, left_out), level, rng, progress, n_resamples)
@@ -236,7 +236,7 @@ def _assemble(
         balance=accuracy if shown.notion.classwise else balance_of(shown, estimates[by_curve], level),
         accuracy=accuracy,
         scores=material.scores,
-        warnings=(),
+        cautions=(),
         rows=material.rows,
         n=estimates[headline.notion.name].n,
         classes=names,
@@ -254,7 +254,7 @@ def _assemble(
         decision=done.get(("decision", None)),
     )
     steps.end()
-    return replace(assessment, warnings=tuple(cautions(assessment, seen)))
+    return replace(assessment, cautions=tuple(cautions(assessment, seen)))
 
 
 def _jobs(
@@ -492,7 +492,7 @@ def _scores(
 
 def _scores_of_sums(sketch: Sketch, names: tuple[str, ...]) -> tuple[decomposition.Score, ...]:
     """Return the proper scores that sums allow."""
-    task, totals = sketch.task, sketch.totals
+    task, totals = sketch._task, sketch.totals
     if task.notion.classwise:
         # The log loss over all classes is recalibrated by rows, of which none are left.
         return (decomposition.brier_of_classes(task.blocks),)

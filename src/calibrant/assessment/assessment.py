@@ -67,7 +67,7 @@ class Balance(Serializable):
         """Share of the outcome."""
         return self.observed / self.n
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Refuse more outcomes than rows, and an interval that does not hold the difference."""
         bounds = Bounds(0, self.n * (1 + ROUNDING))
         bounds.check("observed", self.observed)
@@ -91,7 +91,7 @@ class Odds:
     counts: Rows
     diagram: ReliabilityDiagram
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Refuse counts that are not as many as cells."""
         check_lengths(self, len(self.edges) - 1, "counts")
 
@@ -124,7 +124,7 @@ class Row(Serializable):
         """Tell whether calibration is rejected, allowing for how many were looked at."""
         return self.p_adjusted < 1 - level
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Refuse more outcomes than rows."""
         bounds = Bounds(0, self.estimate.n * (1 + ROUNDING))
         bounds.check("observed", self.observed)
@@ -154,7 +154,7 @@ class Assessment(Serializable):
         Mean confidence against the share of right predictions; None where a sketch does not know it.
     scores : tuple of Score
         Brier score and log loss with their parts.
-    warnings : tuple of str
+    cautions : tuple of str
         What a reader should know about the data.
     rows, n : int, float
         Rows, and their effective number under weights.
@@ -177,8 +177,8 @@ class Assessment(Serializable):
         What acting on the scores costs, where costs were given.
     """
 
-    computed: ClassVar[tuple[str, ...]] = ("value",)
-    worded: ClassVar[tuple[str, ...]] = ("verdict", "advice", "remarks")
+    _computed: ClassVar[tuple[str, ...]] = ("value",)
+    _worded: ClassVar[tuple[str, ...]] = ("verdict", "advice", "remarks")
     notion: str
     estimates: Mapping[str, Estimate]
     curves: Mapping[str, ReliabilityCurve | ByClass[ReliabilityCurve]]
@@ -190,7 +190,7 @@ class Assessment(Serializable):
     balance: Balance | None
     accuracy: Balance | None
     scores: tuple[Score, ...]
-    warnings: tuple[str, ...]
+    cautions: tuple[str, ...]
     rows: Number
     n: Size
     classes: tuple[str, ...]
@@ -270,7 +270,7 @@ class Assessment(Serializable):
         lines += [] if self.probability_transfer is None else ["", *_transfer_table(self)]
         for title, rows in (("class", self.by_class), ("group", self.by_group)):
             lines += ["", *_table(title, rows), *text.row_remarks(rows, title, self.level)] if rows else []
-        lines += ["", *(f"Note: {text}" for text in self.warnings)] if self.warnings else []
+        lines += ["", *(f"Caution: {text}" for text in self.cautions)] if self.cautions else []
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -316,7 +316,7 @@ class Assessment(Serializable):
         words = {"verdict": self.verdict, "advice": self.advice, "remarks": list(self.remarks)}
         return Serializable.to_dict(replace(self, curves=curves, recalibration=recalibration)) | words
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Refuse parts that contradict each other."""
         notion, names = named(self.notion), tuple(self.estimates)
         if self.notion not in names:

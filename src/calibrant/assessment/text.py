@@ -203,7 +203,7 @@ def example(assessment: Assessment) -> str:
     if score is None:
         return ""
     at: Point = curve.at(score)
-    low, high, middle = (f"{100 * v:.0f} %" for v in (at.low, at.high, at.probability))
+    low, high, middle = (f"{100 * v:.0f} %" for v in (at.low, at.high, at.value))
     reading = named(assessment.shown).reading
     happens, what = reading.happens, "score" if assessment.shown == assessment.notion else reading.score
     text = f"A {what} of {score_text(score)} {happens} {middle} of the time ({low} to {high})"

@@ -191,7 +191,7 @@ def curve(
 def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Iterator[dict[str, Any]]:
     for score in at:
         point = curve.at(score)
-        values = {"value": point.probability, "low": point.low, "high": point.high, "n_eff": point.n_eff}
+        values = {"value": point.value, "low": point.low, "high": point.high, "n_eff": point.n_eff}
         # There is no NaN in JSON: where there are no rows there is no number.
         plain = {name: float(v) if math.isfinite(v) else None for name, v in values.items()}
         name = label.item() if hasattr(label, "item") else label
@@ -226,11 +226,11 @@ def _picture(path: Path, result: Any) -> bytes:
 def _table(curves: Mapping[Any, ReliabilityCurve]) -> str:
     from calibrant.atomic import csv_text
 
-    rows: list[tuple[Any, ...]] = [("label", "score", "probability", "low", "high", "n_eff")]
+    rows: list[tuple[Any, ...]] = [("label", "score", "value", "low", "high", "n_eff")]
     for label, curve in curves.items():
         assert curve.low is not None
         assert curve.high is not None
-        columns = (curve.score, curve.probability, curve.low, curve.high, curve.n_eff)
+        columns = (curve.score, curve.value, curve.low, curve.high, curve.n_eff)
         for values in zip(*columns, strict=True):
             cells = ("" if math.isnan(v) else repr(float(v)) for v in values)
             rows.append(("" if label is None else label, *cells))

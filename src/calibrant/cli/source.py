@@ -100,7 +100,7 @@ def noting() -> Iterator[None]:
         yield
     for one in told:
         if issubclass(one.category, InputWarning):
-            note(f"note: {one.message}")
+            note(f"caution: {one.message}")
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
@@ -239,7 +239,7 @@ class Source:
         rows = self.rows[::-1] if what == "compare_calibrators" else self.rows
         with noting():
             result = getattr(calibrant, what)(*rows, **options)
-        if not hasattr(result, "cautions") and not hasattr(result, "warnings"):
+        if not hasattr(result, "cautions"):
             tell_cautions(self.cautions)
         self.cautions.clear()
         return result
@@ -266,7 +266,7 @@ class Source:
             else:
                 by_name = not named(notion).correctness_pairs
                 rows = inputs.predictions(labels, scores, by_name=by_name, **known, **weights)
-                calibrator.fit_question(CalibrationTask.of(rows, named(notion)))
+                calibrator._fit_task(CalibrationTask.of(rows, named(notion)))
                 positive = rows.positive
         tell_cautions(self.cautions)
         self.cautions.clear()
@@ -299,7 +299,7 @@ def read_rows(file: str, given: dict[str, Any]) -> Source:
 def tell_cautions(cautions: Sequence[str]) -> None:
     """Print what is to be known of the data to standard error."""
     for caution in cautions:
-        note(f"note: {caution}")
+        note(f"caution: {caution}")
 
 
 def has_matrix(file: str, given: dict[str, Any]) -> bool:
@@ -345,7 +345,7 @@ def _of_sums(
 
     first, *others = sketches.values()
     sketch = sum(others, start=first)
-    cautions = list(sketch.task.cautions) if sketch.totals.renormalised else []
+    cautions = list(sketch._task.cautions) if sketch.totals.renormalised else []
     groups = None if None in sketches else sketches
     return Source((sketch,), named(sketch.notion), sketch.is_vector, about, name, columns, cautions, groups)
 

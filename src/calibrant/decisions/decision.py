@@ -36,8 +36,8 @@ class BestThreshold(Serializable):
 
     Attributes
     ----------
-    threshold : float
-        Act when the score is at least this; 0 means always, infinity means never.
+    value : float
+        The threshold: act when the score is at least this; 0 means always, infinity means never.
     low, high : float
         Confidence interval of the best threshold.
     cost : float
@@ -70,7 +70,7 @@ class BestThreshold(Serializable):
     act when the score is at least 0.318 [0.296, 0.337] instead of 0.1
     """
 
-    threshold: Extended
+    value: Extended
     low: Extended
     high: Extended
     cost: float
@@ -87,15 +87,15 @@ class BestThreshold(Serializable):
     label: Any = None
 
     def __float__(self) -> float:
-        return self.threshold
+        return self.value
 
     def __repr__(self) -> str:
         size = sample_size(self.n, "=")
-        return f"BestThreshold({_threshold_text(self.threshold)}, cost {self.cost:.3g} per row, {size})"
+        return f"BestThreshold({_threshold_text(self.value)}, cost {self.cost:.3g} per row, {size})"
 
     def __str__(self) -> str:
         act = {0.0: "always act", math.inf: "never act"}.get(
-            self.threshold, f"act when the score is at least {self.threshold:.3g}"
+            self.value, f"act when the score is at least {self.value:.3g}"
         )
         side, far = "less", (self.gain_low, self.gain_high)
         if self.gain < 0:
@@ -109,12 +109,12 @@ class BestThreshold(Serializable):
             f"acting on recalibrated scores costs {self.recalibrated:.3g}; {sample_size(self.n)}"
         )
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for thresholds outside [0, 1] and intervals that do not contain their value."""
-        for name in ("threshold", "low", "high"):
+        for name in ("value", "low", "high"):
             if math.isfinite(threshold := getattr(self, name)):
                 UNIT.check(name, threshold)
-        check_order(self, "low", "threshold", "high")
+        check_order(self, "low", "value", "high")
         check_order(self, "cost_low", "cost", "cost_high")
         check_order(self, "gain_low", "gain", "gain_high")
 
@@ -154,8 +154,8 @@ class Decision(Serializable):
         ]
         if self.best is not None and self.best.gain_low > 0:
             best = self.best
-            act = f"acting when the score is at least {best.threshold:.3g}"
-            act = {0.0: "always acting", math.inf: "never acting"}.get(best.threshold, act)
+            act = f"acting when the score is at least {best.value:.3g}"
+            act = {0.0: "always acting", math.inf: "never acting"}.get(best.value, act)
             ends = f"[{ROWS * best.gain_low:.3g}, {ROWS * best.gain_high:.3g}]"
             sentences.append(f"On the scores as they are, {act} recovers {ROWS * best.gain:.3g} {ends}.")
         return [*sentences, *(f"{caution[0].upper()}{caution[1:]}." for caution in lost.cautions)]
@@ -219,7 +219,7 @@ def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> Bes
     # The cost per row lies between the smallest and the largest entry of the cost matrix.
     least, most = float(cost.matrix.min()), float(cost.matrix.max())
     return BestThreshold(
-        threshold=chosen, low=min(low, chosen), high=max(high, chosen), cost=as_is - gain,
+        value=chosen, low=min(low, chosen), high=max(high, chosen), cost=as_is - gain,
         cost_low=max(min(float(cost_low[0]), as_is - gain), least),
         cost_high=min(max(float(cost_high[0]), as_is - gain), most),
         as_is=as_is, recalibrated=as_is - float(estimate.recalibrated.value[0]),

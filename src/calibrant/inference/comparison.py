@@ -79,7 +79,7 @@ class Difference(Serializable):
         ends = f"[{self.low:+.4f}, {self.high:+.4f}]"
         return f"Difference({self.model} - {self.baseline}, {self.value:+.4f} {ends})"
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for an interval that does not contain the value."""
         check_order(self, "low", "value", "high")
 
@@ -124,7 +124,7 @@ class Comparison(Serializable):
 
         return plot.comparison(self, ax)
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error unless there is one difference for every model except the baseline."""
         if {*self.differences, self.baseline} != {*self.estimates} or self.baseline in self.differences:
             rule = f"hold a difference from {self.baseline!r} for every other model"

@@ -182,7 +182,7 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for score in scores:
         at = curve.at(score)
-        if not (np.isfinite(at.probability) and np.isfinite(at.low)):
+        if not (np.isfinite(at.value) and np.isfinite(at.low)):
             rows.append({"score": score, "known": False})
             continue
         word = "too high" if at.high < score else "too low" if at.low > score else "in line"
@@ -192,7 +192,7 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
             {
                 "score": score,
                 "known": True,
-                "means": float(at.probability),
+                "means": float(at.value),
                 "low": float(at.low),
                 "high": float(at.high),
                 "n": float(at.n_eff),
@@ -217,7 +217,7 @@ def _embedded(picture: chart.Picture) -> Markup:
 
     values = {
         "score": curve.score.tolist(),
-        "means": rounded(curve.probability),
+        "means": rounded(curve.value),
         "low": rounded(curve.low),
         "high": rounded(curve.high),
         "n": rounded(np.rint(curve.n_eff)),

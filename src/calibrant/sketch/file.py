@@ -100,7 +100,7 @@ class Header(Serializable):
         None for a sketch of no rows.
     """
 
-    has_schema: ClassVar[bool] = False
+    _has_schema: ClassVar[bool] = False
     format: Literal[1]
     notion: str
     n_classes: Annotated[int, Bounds(2)] | None
@@ -118,7 +118,7 @@ class Header(Serializable):
         given = sketch._given
         return cls(1, sketch.notion, sketch._n_classes, given["labels"], given["pos_label"], rows)
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Refuse values that do not go together."""
         refuse_whole(self.notion)
         rows, classes = self.rows, self.n_classes

@@ -99,14 +99,14 @@ class Sketch:
         return 0.0 if self._cells is None else float(np.max(self._cells.n))
 
     @property
-    def evidence(self) -> Cells:
+    def _score_data(self) -> Cells:
         """The sums, as evidence that any estimator can read; later updates leave it as it is."""
         cells = self._held
         self._lent = True
         return cells
 
     @property
-    def task(self) -> CalibrationTask:
+    def _task(self) -> CalibrationTask:
         """What is asked of the sums; see `calibrant.tasks`."""
         self._held  # noqa: B018 - an empty sketch is refused before anything else
         count, rows = self.totals.renormalised, self.totals.rows
@@ -384,7 +384,7 @@ class Sketch:
         >>> sketch.calibrator().predict_proba([0.3, 0.7]).round(2)
         array([0.09, 0.47])
         """
-        return Calibrator(method, monotone=monotone).fit_question(self.task)
+        return Calibrator(method, monotone=monotone)._fit_task(self._task)
 
     def curve(self, **options: Any) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Fit the reliability curve; see `calibrant.reliability_curve` for the options."""
@@ -429,27 +429,27 @@ class Sketch:
         return _functions().risk_coverage(self, **options)
 
     @property
-    def about_one_class(self) -> CalibrationTask:
+    def _about_one_class(self) -> CalibrationTask:
         """The question, of a sketch that is about the score of one class; others are refused."""
         if not self._notion.one_class:
             rule = "be a sketch of the score of one class: decisions by other scores need the rows"
             raise inputs.InputError("sketch", rule, got=f"the notion {self._notion.name!r}")
-        return self.task
+        return self._task
 
-    def deciding(self, cost: Any, actions: Sequence[str] | None = None) -> tuple[CalibrationTask, Cost]:
+    def _decision_task(self, cost: Any, actions: Sequence[str] | None = None) -> tuple[CalibrationTask, Cost]:
         """Return the question, and what a cost says of its two classes."""
-        task = self.about_one_class
+        task = self._about_one_class
         return task, cost_of(task, cost, actions, self._given["labels"])
 
-    def has_cells_for(self, estimator: EstimatorLike) -> bool:
+    def _has_cells_for(self, estimator: EstimatorLike) -> bool:
         """Return whether an estimator asks for no more bins than there are cells."""
         try:
-            self.check_bins(estimator)
+            self._check_bins(estimator)
         except ValueError:
             return False
         return True
 
-    def check_bins(self, estimator: EstimatorLike) -> None:
+    def _check_bins(self, estimator: EstimatorLike) -> None:
         """Refuse an estimator that asks for more bins than there are cells."""
         estimator = resolve(estimator, shared=self._notion.classwise)
         cells, bins = self._layout.uniform, estimator.n_bins_at(self._held.n)
