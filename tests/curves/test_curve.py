@@ -45,9 +45,7 @@ def test_local_error_is_the_curve_minus_the_score():
     curve = calibrant.reliability_curve(labels, score, n_boot=0, method="density")
     np.testing.assert_array_equal(curve.lce, curve.value - curve.score)
     at = np.array([[0.2, 0.5], [0.7, 0.9]])
-    np.testing.assert_allclose(
-        calibrant.lce(labels, score, at, method="density"), curve.at(at).value - at
-    )
+    np.testing.assert_allclose(calibrant.lce(labels, score, at, method="density"), curve.at(at).value - at)
     assert np.ndim(calibrant.lce(labels, score, 0.4, method="density")) == 0
 
 

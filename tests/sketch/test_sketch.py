@@ -972,3 +972,62 @@ def test_a_model_that_is_sure_and_right_is_calibrated():
     for notion in ("confidence", "classwise"):
         assert calibrant.estimate(y, np.eye(3)[y], notion=notion, rng=0).p_value > 0.5
         assert Sketch(notion).update(y, np.eye(3)[y]).estimate(rng=0).p_value > 0.3
+
+
+@pytest.mark.parametrize("vector", [True, False])
+def test_the_first_update_decides_the_notion_as_ece_does(vector, tmp_path):
+    y, p = binary(200) if vector else matrix(200)
+    sketch = Sketch()
+    assert sketch.notion is None
+    assert repr(sketch) == "Sketch(notion=None, n=0)"
+    sketch.update(y[:100], p[:100]).update(y[100:], p[100:])
+    assert sketch.notion == ("binary" if vector else "confidence")
+    assert sketch.ece(estimator="uniform") == pytest.approx(calibrant.ece(y, p, estimator="uniform"))
+    told = Sketch(sketch.notion).update(y[:100], p[:100]).update(y[100:], p[100:])
+    assert sketch.digest == told.digest
+    sketch.save(tmp_path / "day.sketch")
+    assert Sketch.load(tmp_path / "day.sketch").notion == sketch.notion
+
+
+def test_an_empty_sketch_of_unknown_notion_merges_with_any(tmp_path):
+    y, p = matrix(50)
+    Sketch().save(tmp_path / "none.sketch")
+    for notion in ("classwise", "confidence", "top:2"):
+        full = Sketch(notion).update(y, p)
+        for empty in (Sketch(), Sketch.load(tmp_path / "none.sketch")):
+            for both in (full + empty, empty + full):
+                assert (both.notion, both.digest) == (notion, full.digest)
+    assert (Sketch() + Sketch()).notion is None
+    assert (Sketch() + Sketch("classwise")).notion == "classwise"
+    with pytest.raises(ValueError, match="sketches must have the same notion, got 'binary' and 'confidence'"):
+        Sketch("binary") + Sketch("confidence")
+
+
+def test_an_empty_sketch_of_unknown_notion_says_what_is_missing():
+    asked = [
+        Sketch.ece,
+        Sketch.estimate,
+        Sketch.assess,
+        Sketch.curve,
+        Sketch.diagram,
+        Sketch.histogram,
+        Sketch.regret_curve,
+        Sketch.risk_coverage,
+        Sketch.calibrator,
+        lambda sketch: sketch.ece(estimator="uniform"),
+        lambda sketch: sketch.regret(0.5),
+        lambda sketch: sketch.best_threshold(0.5),
+        lambda sketch: sketch.lce(0.5),
+    ]
+    for ask in asked:
+        with pytest.raises(ValueError, match=r"the sketch is empty: call update\(y_true, y_prob\) first"):
+            ask(Sketch())
+
+
+def test_a_refused_first_update_decides_nothing():
+    sketch = Sketch()
+    with pytest.raises(ValueError, match="y_prob"):
+        sketch.update([0, 1], [0.5, 2.0])
+    assert sketch.notion is None
+    y, p = matrix(50)
+    assert sketch.update(y, p).notion == "confidence"

@@ -13,7 +13,7 @@ import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.build_task import alone, build_task, chosen_bins, is_sketch, read
+from calibrant.api.build_task import alone, build_task, chosen_bins, class_names_of, is_sketch, read
 from calibrant.inference.measure import measure
 from calibrant.inputs import Array, Seed
 from calibrant.tasks import usual
@@ -174,6 +174,7 @@ def estimate(
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Estimate:
@@ -201,6 +202,9 @@ def estimate(
     progress : bool or callable, optional
         Many classes take a while: True shows how far it is on standard error; a callable is called as
         progress(done, total).
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -220,17 +224,19 @@ def estimate(
     >>> result.low < 1 / 6 < result.high, result.p_value, result.over > result.under
     (True, 0.001, True)
     """
+    from calibrant.curves import rename_classes
     from calibrant.inference import estimate as inference
 
     estimator = chosen_bins(estimator, n_bins, strategy)
     check_whole(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
+    names = class_names_of(y_true, task.labels, class_names)
     steps = inputs.Steps(inputs.progress(progress), inference.count_steps(task))
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
     result = inference.estimate(task, step=steps, n_resamples=n_resamples, **options)
     steps.end()
-    return result
+    return rename_classes(result, names)
 
 
 @inputs.helpful
@@ -250,6 +256,7 @@ def compare(
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Comparison:
@@ -267,6 +274,9 @@ def compare(
         As for `estimate`.
     progress, percent
         As for `estimate`.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -282,6 +292,7 @@ def compare(
     >>> result.differences["sharp"].low > 0
     True
     """
+    from calibrant.curves import rename_classes
     from calibrant.inference.comparison import compare_questions
     from calibrant.inference.estimate import count_steps
 
@@ -305,9 +316,11 @@ def compare(
     if len(set(notions.values())) > 1:
         hint = "vectors and matrices differ: name the notion"
         raise inputs.InputError("models", "all use the same notion", notions, hint=hint)
+    called = class_names_of(y_true, tasks[names[0]].labels, class_names)
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
     steps = inputs.Steps(inputs.progress(progress), sum(map(count_steps, tasks.values())))
-    return compare_questions(tasks, first, step=steps, n_resamples=n_resamples, **options)
+    found = compare_questions(tasks, first, step=steps, n_resamples=n_resamples, **options)
+    return rename_classes(found, called)
 
 
 @inputs.helpful
@@ -408,6 +421,7 @@ def reliability_curve(
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
@@ -441,6 +455,9 @@ def reliability_curve(
     progress : bool or callable, optional
         While the bootstrap runs, True shows how far it is on standard error; a callable is called as
         progress(done, n_boot).
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -458,11 +475,15 @@ def reliability_curve(
     >>> bool(point.low < 0.25 < point.high)
     True
     """
-    from calibrant.curves import curve_of
+    from calibrant.curves import curve_of, rename_classes
 
     refuse_whole(notion)
-    return curve_of(
-        build_task(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent),
+    task = build_task(
+        y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
+    )
+    names = class_names_of(y_true, task.labels, class_names)
+    curve = curve_of(
+        task,
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -472,6 +493,7 @@ def reliability_curve(
         rng=rng,
         progress=inputs.progress(progress),
     )
+    return rename_classes(curve, names)
 
 
 @inputs.helpful
@@ -490,6 +512,7 @@ def reliability_diagram(
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     percent: bool = False,
 ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
     """Fit mean score and frequency in each bin, with bars; for a matrix, accuracy by confidence.
@@ -508,6 +531,9 @@ def reliability_diagram(
         Interval of each frequency.
     level : float
         Its level.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Examples
     --------
@@ -516,14 +542,16 @@ def reliability_diagram(
     >>> diagram.frequency
     array([0.5, 1. ])
     """
-    from calibrant.curves import bins_of, diagram_of, each_problem
+    from calibrant.curves import bins_of, diagram_of, each_problem, rename_classes
 
     binning = chosen_bins(binning, n_bins, strategy)
     refuse_whole(notion)
     bins = bins_of(binning, mapping)
     options: dict[str, Any] = {"counts": counts, "percent": percent, "estimator": bins}
     task = build_task(y_true, y_prob, notion, sample_weight, labels, pos_label, **options)
-    return each_problem(task, diagram_of, binning=bins, interval=interval, level=level)
+    names = class_names_of(y_true, task.labels, class_names)
+    diagram = each_problem(task, diagram_of, binning=bins, interval=interval, level=level)
+    return rename_classes(diagram, names)
 
 
 @inputs.helpful
@@ -537,6 +565,7 @@ def score_histogram(
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     percent: bool = False,
 ) -> ScoreHistogram | ByClass[ScoreHistogram]:
     """Count the scores by outcome: of the class or of another; for a matrix, confidences right or wrong.
@@ -547,6 +576,9 @@ def score_histogram(
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to histogram.
     bins : int
         Number of cells of equal width.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Examples
     --------
@@ -555,13 +587,14 @@ def score_histogram(
     >>> counts.positive, counts.negative
     (array([1., 2.]), array([1., 0.]))
     """
-    from calibrant.curves import each_problem, histogram_of
+    from calibrant.curves import each_problem, histogram_of, rename_classes
 
     refuse_whole(notion)
     task = build_task(
         y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
     )
-    return each_problem(task, histogram_of, bins=bins)
+    names = class_names_of(y_true, task.labels, class_names)
+    return rename_classes(each_problem(task, histogram_of, bins=bins), names)
 
 
 @inputs.helpful
@@ -722,6 +755,7 @@ def recommend(
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     repetitions: int | None = None,
     rng: Seed = 0,
     progress: Progress | bool | None = None,
@@ -763,6 +797,9 @@ def recommend(
         Seed, which the recommendation records; None draws a new one.
     progress : bool or callable, optional
         True shows how far it is on standard error; a callable is called as progress(done, total).
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -779,6 +816,7 @@ def recommend(
     >>> bool(biased[0].bias > 0.03)
     True
     """
+    from calibrant.curves import rename_classes
     from calibrant.inference.recommendation import rank_estimators
 
     refuse_whole(notion)
@@ -786,7 +824,8 @@ def recommend(
     data = inputs.unlabelled(y_prob, labels=labels, pos_label=pos_label, percent=percent, **weights)
     if percent:
         inputs.check_percent(float(data.score.max()))
-    return rank_estimators(
+    names = inputs.class_names(data.labels, class_names)
+    found = rank_estimators(
         data,
         usual(notion, vector=data.score.ndim == 1),
         n=n,
@@ -795,3 +834,4 @@ def recommend(
         rng=rng,
         progress=inputs.progress(progress),
     )
+    return rename_classes(found, names)

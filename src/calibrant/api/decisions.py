@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.build_task import alone, build_task, read
+from calibrant.api.build_task import alone, build_task, class_names_of, read
+from calibrant.curves import rename_classes
 from calibrant.decisions import (
     BestThreshold,
     Regret,
@@ -38,6 +39,7 @@ def regret(
     actions: Sequence[str] | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -81,6 +83,9 @@ def regret(
         Seed of the simulated calibrated data behind `null`; nothing else depends on it. None draws a new one.
     percent : bool
         Whether scores are percentages, from 0 to 100. Thresholds and costs are not.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -112,7 +117,8 @@ def regret(
     else:
         data = read(y_true, *rows, counts=counts, percent=percent)
         task, costs = deciding(data, cost, actions, labels)
-    return regret_of(task, costs, level=level, seed=seed)
+    names = class_names_of(y_true, task.labels, class_names)
+    return rename_classes(regret_of(task, costs, level=level, seed=seed), names)
 
 
 @inputs.helpful
@@ -124,6 +130,7 @@ def regret_curve(
     other: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -144,6 +151,9 @@ def regret_curve(
         Of the band.
     rng : int, numpy.random.Generator or None, default=0
         Accepted as in `regret`; the result depends on the data alone.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -163,13 +173,13 @@ def regret_curve(
     inputs.seeded(rng)
     rows = None, sample_weight, labels, pos_label, cluster
     task = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
-    compared = None
+    names, compared = class_names_of(y_true, task.labels, class_names), None
     if other is not None:
         if isinstance(y_true, Sketch):
             raise inputs.InputError("other", "be left out for a sketch, which has no rows to pair")
         with inputs.within("other"):
             compared = _about_one(y_true, other, *rows, counts=counts, percent=percent)
-    return regret_curve_of(task, at, level=level, other=compared)
+    return rename_classes(regret_curve_of(task, at, level=level, other=compared), names)
 
 
 @inputs.helpful
@@ -180,6 +190,7 @@ def best_threshold(
     *,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -201,6 +212,9 @@ def best_threshold(
         Of the intervals.
     rng : int, numpy.random.Generator or None, default=0
         Accepted as in `regret`; the result depends on the data alone.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -217,8 +231,11 @@ def best_threshold(
     inputs.seeded(rng)
     rows = None, sample_weight, labels, pos_label, cluster
     task = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
-    costs = y_true._decision_task(cost)[1] if isinstance(y_true, Sketch) else cost_of(task, cost, labels=labels)
-    return best_threshold_of(task, costs.as_threshold(), level=level)
+    costs = (
+        y_true._decision_task(cost)[1] if isinstance(y_true, Sketch) else cost_of(task, cost, labels=labels)
+    )
+    names = class_names_of(y_true, task.labels, class_names)
+    return rename_classes(best_threshold_of(task, costs.as_threshold(), level=level), names)
 
 
 @inputs.helpful

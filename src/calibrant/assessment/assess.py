@@ -22,7 +22,7 @@ from calibrant.assessment.probability_transfer import probability_transfer_of
 from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
 from calibrant.compiled import aside
 from calibrant.compiled.blas import one_blas_thread
-from calibrant.curves import Progress, curve_of, diagram_of, each_problem
+from calibrant.curves import Progress, curve_of, diagram_of, each_problem, rename_classes
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
 from calibrant.inference.clusters import ClusterAdjustment
@@ -125,7 +125,8 @@ def assess_predictions(
     """Assess rows by every notion that applies, the headline first; see `calibrant.assess`."""
     level = inputs.level(level)
     vector = data.score.ndim == 1
-    names = names_of(data.labels, class_names, vector=vector)
+    renamed = inputs.class_names(data.labels, class_names)
+    names = names_of(data.labels, renamed, vector=vector)
     notions = applicable(headline, n_classes=len(names), one_asked=pos_label is not None)
     tasks = [CalibrationTask.of(data, notion) for notion in notions]
     scores, tempered = _scores(tasks, names, data)
@@ -144,7 +145,8 @@ def assess_predictions(
         decision=None if cost is None else deciding(data, cost, labels=labels),
         tempered=tempered,
     )
-    return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress, n_resamples)
+    seen = seen_in_rows(data, names, headline)
+    return rename_classes(_assemble(material, seen, level, rng, progress, n_resamples), renamed)
 
 
 @one_blas_thread()
@@ -163,14 +165,18 @@ def assess_sketch(
 ) -> Assessment:
     """Assess a sketch by its one notion, as far as its sums allow; see `calibrant.assess`."""
     level, task = inputs.level(level), sketch._task
-    names = names_of(sketch.labels, class_names, vector=sketch.is_vector)
+    given = sketch._class_names if class_names is None else class_names
+    renamed = inputs.class_names(sketch.labels, given)
+    names = names_of(sketch.labels, renamed, vector=sketch.is_vector)
     usual = reference_estimators_for(task.notion, len(names))
     by_estimator = [estimator_name for estimator_name in usual if sketch._has_cells_for(estimator_name)]
     material = Material(
         tasks=[task],
         names=names,
         by_estimator=by_estimator,
-        groups=[Group(str(key), own.totals.rows, own._task, own._task) for key, own in (groups or {}).items()],
+        groups=[
+            Group(str(key), own.totals.rows, own._task, own._task) for key, own in (groups or {}).items()
+        ],
         accuracy=_accuracy_of_sums(sketch, task, level),
         scores=_scores_of_sums(sketch, names),
         rows=sketch.totals.rows,
@@ -180,7 +186,8 @@ def assess_sketch(
         decision=None if cost is None else sketch._decision_task(cost),
     )
     left_out = [estimator_name for estimator_name in usual if estimator_name not in by_estimator]
-    return _assemble(material, seen_in_sums(sketch, names, left_out), level, rng, progress, n_resamples)
+    seen = seen_in_sums(sketch, names, left_out)
+    return rename_classes(_assemble(material, seen, level, rng, progress, n_resamples), renamed)
 
 
 def _assemble(
@@ -507,20 +514,10 @@ def _event(task: CalibrationTask, names: tuple[str, ...]) -> str:
     return task.notion.reading.event or names[task.positive or 0]
 
 
-def names_of(labels: tuple[Any, ...], class_names: Any, *, vector: bool) -> tuple[str, ...]:
+def names_of(labels: tuple[Any, ...], names: Mapping[Any, str], *, vector: bool) -> tuple[str, ...]:
     """Return what each class is called; all others have a name even if they have no label."""
-    if isinstance(class_names, Mapping):
-        unknown = [label for label in class_names if label not in labels]
-        if unknown:
-            raise inputs.InputError("class_names", f"name classes of {list(labels)}", unknown[0])
-        return tuple(str(class_names.get(label, label)) for label in labels)
-    if class_names is not None and not isinstance(class_names, Iterable):
-        raise inputs.InputTypeError("class_names", f"name {len(labels)} classes", class_names)
-    if class_names is not None:
-        names = tuple(str(name) for name in class_names)
-        if isinstance(class_names, str) or len(names) != len(labels):
-            raise inputs.InputError("class_names", f"name {len(labels)} classes", class_names)
-        return names
+    if names:
+        return tuple(names.values())
     if vector and not isinstance(labels[0], str | int | float | bool):
         return f"not {labels[1]}", str(labels[1])
     return tuple(str(label) for label in labels)

@@ -8,11 +8,11 @@ such as ``Annotated[float, Bounds(0, 1)]``. Numbers are finite unless the annota
 as null, or `Allow.INFINITY`, written as text.
 
 Some class variables are written beside the fields: `kind`, which tells dataclasses of one union apart;
-`_constants`, such as the version of a format; and the names of properties, `_computed` and `_worded`. A computed
-property must be what the fields say; words may be those of another version.
+`_constants`, such as the version of a format; and the names of properties, `_computed` and `_worded`. A
+computed property must be what the fields say; words may be those of another version.
 
-A rule across fields is a method `_check_fields` that raises an `InputError` about one of them. All errors name
-the field by its path, such as ``calibrator.maps[1].slope``.
+A rule across fields is a method `_check_fields` that raises an `InputError` about one of them. All errors
+name the field by its path, such as ``calibrator.maps[1].slope``.
 """
 
 from __future__ import annotations
