@@ -69,7 +69,7 @@ class Difference(Serializable):
     correlation: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
 
     def __str__(self) -> str:
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
+        p = "p <= 0.001" if self.p_value <= 0.001 else f"p = {self.p_value:.2g}"
         return (
             f"{self.model} - {self.baseline}: {self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}] "
             f"at {percent(self.level)}; {p} (H0: equal errors)"
