@@ -532,7 +532,7 @@ def test_the_example_occurs_where_many_rows_share_a_score_and_others_lie_between
     score, found = example_of(
         np.where(rng.random(1500) < 0.25, 1.0, near), lambda s: 0.8, notion="correctness"
     )
-    assert found.curve.levels.tolist() == [1.0]
+    assert found.curve.common_scores.tolist() == [1.0]
     assert not found.curve.discrete
     assert score == 1.0
     again = calibrant.Assessment.from_json(found.to_json())

@@ -532,10 +532,10 @@ def test_a_score_that_few_rows_have_is_no_level(rows):
     score = np.concatenate([rng.choice(9000, rows, replace=False) / 1e4, np.full(4, 0.95), np.full(5, 0.97)])
     outcome = rng.random(score.size) < score
     slow = [s for s in np.unique(score) if (score == s).sum() >= max(5, 0.02 * score.size)]
-    assert calibrant.reliability_curve(outcome, score).levels.tolist() == slow == [0.97]
+    assert calibrant.reliability_curve(outcome, score).common_scores.tolist() == slow == [0.97]
     # Five rows that count once are as one that counts five times; one heavy row is one row.
     counts, kept = np.where(score == 0.97, 5, 1), score != 0.95
     once = np.unique(score[kept], return_index=True)[1]
     parts = outcome[kept][once], score[kept][once], counts[kept][once]
-    assert calibrant.reliability_curve(*parts[:2], counts=parts[2]).levels.tolist() == [0.97]
-    assert calibrant.reliability_curve(*parts[:2], sample_weight=parts[2]).levels.size == 0
+    assert calibrant.reliability_curve(*parts[:2], counts=parts[2]).common_scores.tolist() == [0.97]
+    assert calibrant.reliability_curve(*parts[:2], sample_weight=parts[2]).common_scores.size == 0

@@ -26,7 +26,7 @@ def numbers(found):
 def test_the_known_best_threshold_is_found():
     y, s = sample(4000)
     found = calibrant.best_threshold(y, s, 0.1, rng=0)
-    assert found.of_costs == 0.1
+    assert found.implied_threshold == 0.1
     assert found.value == pytest.approx(math.sqrt(0.1), abs=0.06)
     assert found.low <= math.sqrt(0.1) <= found.high
     assert found.low <= found.value <= found.high
@@ -42,13 +42,13 @@ def test_the_known_best_threshold_is_found():
 def test_what_is_gained_is_what_it_costs_less():
     y, s = sample()
     found = calibrant.best_threshold(y, s, (1, 9), rng=0)
-    assert found.cost == pytest.approx(found.as_is - found.gain, rel=1e-9)
+    assert found.cost == pytest.approx(found.cost_as_is - found.gain, rel=1e-9)
     assert found.cost_low < found.cost < found.cost_high
     assert found.gain_low < found.gain < found.gain_high
     by_class = np.stack([1 - s, s], axis=1)
-    assert found.as_is == pytest.approx(oracle.spent(y, by_class, [[1, 0], [0, 9]]), rel=1e-9)
+    assert found.cost_as_is == pytest.approx(oracle.spent(y, by_class, [[1, 0], [0, 9]]), rel=1e-9)
     regret = calibrant.regret(y, s, (1, 9), rng=0)
-    assert found.recalibrated == pytest.approx(regret.cost - regret.recovered, rel=1e-9)
+    assert found.cost_recalibrated == pytest.approx(regret.cost - regret.recovered, rel=1e-9)
     assert float(found) == found.value
 
 
@@ -56,7 +56,16 @@ def test_costs_are_in_their_unit():
     y, s = sample()
     one, other = (calibrant.best_threshold(y, s, pair, rng=0) for pair in ((1, 9), (100, 900)))
     assert (one.value, one.low, one.high) == (other.value, other.low, other.high)
-    for name in ("cost", "cost_low", "cost_high", "as_is", "recalibrated", "gain", "gain_low", "gain_high"):
+    for name in (
+        "cost",
+        "cost_low",
+        "cost_high",
+        "cost_as_is",
+        "cost_recalibrated",
+        "gain",
+        "gain_low",
+        "gain_high",
+    ):
         assert getattr(other, name) == pytest.approx(100 * getattr(one, name), rel=1e-9)
 
 
@@ -97,7 +106,7 @@ def test_always_and_never(outcome, threshold, word):
     assert str(found).startswith(word)
     # Rows beyond all that a fold has seen are acted on as the costs say.
     assert 0 <= found.cost <= 0.01
-    assert found.gain == pytest.approx(found.as_is, abs=0.01)
+    assert found.gain == pytest.approx(found.cost_as_is, abs=0.01)
     stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert stored["value"] == ("inf" if outcome == 0 else 0.0)
 
@@ -105,8 +114,8 @@ def test_always_and_never(outcome, threshold, word):
 def test_costs_may_say_always_or_never():
     y, s = sample(100)
     always, never = (calibrant.best_threshold(y, s, pair, rng=0) for pair in ((-1, 5), (5, -1)))
-    assert (always.of_costs, always.value, always.low) == (-0.25, 0.0, 0.0)
-    assert (never.of_costs, never.value, never.high) == (1.25, math.inf, math.inf)
+    assert (always.implied_threshold, always.value, always.low) == (-0.25, 0.0, 0.0)
+    assert (never.implied_threshold, never.value, never.high) == (1.25, math.inf, math.inf)
     assert str(always).startswith("always act [always, always] instead of -0.25")
     for found in (always, never):
         assert BestThreshold.from_dict(found.to_dict()) == found
@@ -188,7 +197,7 @@ def test_counts_order_weights_and_clusters_of_one():
 )
 def test_odd_samples_have_an_answer(y, s):
     found = calibrant.best_threshold(y, s, 0.3, rng=0)
-    assert found.cost == pytest.approx(found.as_is - found.gain)
+    assert found.cost == pytest.approx(found.cost_as_is - found.gain)
     assert found.low <= found.value <= found.high
     assert 0 <= found.cost <= 0.7
 

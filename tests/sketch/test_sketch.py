@@ -704,10 +704,14 @@ def test_an_assessment_has_the_numbers_of_the_rows(assessed):
         for name, one in found.by_estimator.items():
             assert one.value == pytest.approx(rows.by_estimator[name].value, abs=5e-3)
         assert (found.rows, found.n, found.classes) == (rows.rows, rows.n, rows.classes)
-        assert (found.asked, found.level, found.seed) == (rows.asked if notion == "binary" else None, 0.95, 0)
+        assert (found.pos_label, found.level, found.seed) == (
+            rows.pos_label if notion == "binary" else None,
+            0.95,
+            0,
+        )
         assert found.digest == sketch.digest
         assert found.curve.keys() == rows.curve.keys() if notion == "classwise" else found.curve.n == rows.n
-        np.testing.assert_allclose(found.odds.counts.sum(), rows.odds.counts.sum())
+        np.testing.assert_allclose(found.log_odds.counts.sum(), rows.log_odds.counts.sum())
         if kind == "vector":
             for name in ("observed", "expected", "low", "high"):
                 for part in ("balance", "accuracy"):

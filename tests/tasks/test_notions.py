@@ -171,7 +171,7 @@ def test_everything_answers_about_pairs_in_their_words():
     assert calibrant.score_histogram(right, confidence, notion="correctness").positive.sum() == right.sum()
     assessment = calibrant.assess(right, confidence, notion="correctness", rng=0)
     assert list(assessment.estimates) == ["correctness"]
-    assert assessment.asked is None
+    assert assessment.pos_label is None
     assert assessment.verdict.startswith("Overconfident by")
     assert "turns out right" in assessment.summary
     assert assessment.accuracy.frequency == pytest.approx(right.mean())

@@ -97,8 +97,8 @@ def rename_classes(result: Result, names: Mapping[Any, str]) -> Result:
         renamed = _renamed(result._results, names)
     elif isinstance(result, Mapping):
         renamed = MappingProxyType({key: rename_classes(each, names) for key, each in result.items()})
-    elif type(result) is tuple:
-        renamed = tuple(rename_classes(each, names) for each in result)
+    elif type(renamed) is tuple:
+        renamed = tuple(rename_classes(each, names) for each in renamed)
     elif is_dataclass(result) and not isinstance(result, type):
         parts = {each.name: getattr(result, each.name) for each in fields(result)}
         changes = {key: _renamed_part(key, part, names) for key, part in parts.items()}

@@ -117,7 +117,7 @@ class ReliabilityCurve(Serializable):
     discrete : bool
         Whether there are few distinct scores that repeat. Then `score` are the distinct scores, and the curve
         is not interpolated between them.
-    levels : array
+    common_scores : array
         Round scores shared by at least 2 % of the rows, for instance 1.0.
     kernel, bandwidth, floored : str, float, bool
         Kernel and bandwidth of the density of the scores, and whether the bandwidth rule gave less than the
@@ -147,7 +147,7 @@ class ReliabilityCurve(Serializable):
     band: str | None = None
     method: Method = "bayes"
     discrete: bool = False
-    levels: Annotated[Array, UNIT] = field(default_factory=lambda: np.empty(0))
+    common_scores: Annotated[Array, UNIT] = field(default_factory=lambda: np.empty(0))
 
     def _check_fields(self) -> None:
         """Raise an error for arrays of the wrong length, and for an incomplete or reversed band."""
@@ -158,7 +158,7 @@ class ReliabilityCurve(Serializable):
             check_order(self, "low", "high")
         check_picture(self)
 
-    def thinned(self) -> ReliabilityCurve:
+    def _thinned(self) -> ReliabilityCurve:
         """Return the curve at a few hundred of its scores, or unchanged if it has no more."""
         by_odds = 1 / (1 + np.exp(-np.linspace(-MAX_LOG_ODDS, MAX_LOG_ODDS, NODES)))
         wanted = np.concatenate([np.linspace(0, 1, NODES + 1), by_odds])
@@ -327,7 +327,7 @@ def _by_posterior(
             band=band,
             method="bayes",
             discrete=discrete,
-            levels=_levels(residuals),
+            common_scores=_levels(residuals),
             notion=task.notion.name,
             label=task.labels[k] if classwise else task.label,
         )

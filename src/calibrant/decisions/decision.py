@@ -44,16 +44,16 @@ class BestThreshold(Serializable):
         Cost per row, with the threshold chosen on other rows than those it is evaluated on.
     cost_low, cost_high : float
         Confidence interval of the cost.
-    as_is : float
+    cost_as_is : float
         Cost of acting at the threshold implied by the costs, as if scores were probabilities.
-    recalibrated : float
+    cost_recalibrated : float
         Cost of acting on recalibrated scores, by calibration maps fitted to other rows.
     gain, gain_low, gain_high : float
-        Reduction of the cost relative to `as_is`, and its interval. Neither the gain nor an end exceeds that
-        of the regret.
+        Reduction of the cost relative to `cost_as_is`, and its interval. Neither the gain nor an end exceeds
+        that of the regret.
     level : float
         Level of all intervals.
-    of_costs : float
+    implied_threshold : float
         The threshold implied by the costs.
     n : float
         Effective number of rows.
@@ -76,13 +76,13 @@ class BestThreshold(Serializable):
     cost: float
     cost_low: float
     cost_high: float
-    as_is: float
-    recalibrated: float
+    cost_as_is: float
+    cost_recalibrated: float
     gain: float
     gain_low: float
     gain_high: float
     level: Level
-    of_costs: float
+    implied_threshold: float
     n: Size
     label: Any = None
 
@@ -102,11 +102,11 @@ class BestThreshold(Serializable):
             side, far = "more", (-self.gain_high, -self.gain_low)
         return (
             f"{act} [{_threshold_text(self.low)}, {_threshold_text(self.high)}] "
-            f"instead of {self.of_costs:.4g}: "
+            f"instead of {self.implied_threshold:.4g}: "
             f"cost {self.cost:.3g} per row [{self.cost_low:.3g}, {self.cost_high:.3g}] "
             f"at {percent(self.level)}, "
             f"{abs(self.gain):.3g} {side} than as is [{far[0]:.3g}, {far[1]:.3g}]; "
-            f"acting on recalibrated scores costs {self.recalibrated:.3g}; {sample_size(self.n)}"
+            f"acting on recalibrated scores costs {self.cost_recalibrated:.3g}; {sample_size(self.n)}"
         )
 
     def _check_fields(self) -> None:
@@ -222,9 +222,9 @@ def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> Bes
         value=chosen, low=min(low, chosen), high=max(high, chosen), cost=as_is - gain,
         cost_low=max(min(float(cost_low[0]), as_is - gain), least),
         cost_high=min(max(float(cost_high[0]), as_is - gain), most),
-        as_is=as_is, recalibrated=as_is - float(estimate.recalibrated.value[0]),
+        cost_as_is=as_is, cost_recalibrated=as_is - float(estimate.recalibrated.value[0]),
         gain=gain, gain_low=max(float(gain_low[0]), -float(lines.top[0])),
-        gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, of_costs=given,
+        gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, implied_threshold=given,
         n=task.n, label=task.label,
     )  # fmt: skip
 

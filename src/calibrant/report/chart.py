@@ -123,7 +123,7 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.5) -> list
     """Return the curve with its band, dashed where few rows speak; or a point with a bar for each score."""
     if curve.discrete:
         return _each_score(curve, x, y, width)
-    curve = curve.thinned()
+    curve = curve._thinned()
     firm = curve.n_eff >= FEW
     # A node on either side, so that dashed and solid segments meet.
     near = firm | np.roll(firm, 1) | np.roll(firm, -1)

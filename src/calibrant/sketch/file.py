@@ -171,7 +171,7 @@ class Header(Serializable):
     @property
     def layout(self) -> Layout:
         """The cells of each class."""
-        return layout_of(self.notion, self.n_classes or 2)
+        return layout_of(named(self.notion), self.n_classes or 2)
 
     @property
     def n_sums(self) -> int:
