@@ -155,7 +155,7 @@ def study(family: Family, n: int, share: float = 1.0, bands: tuple[str, ...] = B
             low, high = np.nan_to_num(point.low, nan=0.0), np.nan_to_num(point.high, nan=1.0)
             hits.append((low <= truth + 1e-12) & (truth - 1e-12 <= high))
             width.append(high - low)
-            middle.append(np.nan_to_num(point.probability, nan=0.5))
+            middle.append(np.nan_to_num(point.value, nan=0.5))
         found[band] = np.mean(hits, axis=0), np.mean(width, axis=0), np.mean(middle, axis=0)
     return found
 

@@ -266,12 +266,12 @@ def steepest(rows, notion, spec):
 
 def sums_apart(one, other):
     """Largest difference of any sum of any cell, in terms of what the cell can hold."""
-    width = other.evidence.high - other.evidence.low
+    width = other._score_data.high - other._score_data.low
     units = {"w": 1.0, "ws": width, "wy": 1.0, "wsy": width, "wss": width**2}
     apart = 0.0
     for name, unit in units.items():
-        a, b = getattr(one.evidence.sums, name), getattr(other.evidence.sums, name)
-        scale = unit * np.maximum(other.evidence.sums.w, 1) + 1e-300
+        a, b = getattr(one._score_data.sums, name), getattr(other._score_data.sums, name)
+        scale = unit * np.maximum(other._score_data.sums.w, 1) + 1e-300
         apart = max(apart, float(np.max(np.abs(a - b) / scale)))
     return apart
 

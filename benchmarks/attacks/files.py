@@ -376,10 +376,10 @@ def differ(one, other, exact=False):
         return f"{one!r} with {one.totals.rows} rows, {other!r} with {other.totals.rows}"
     if one.labels != other.labels or one.positive != other.positive:
         return f"classes {one.labels!r} and {other.labels!r}"
-    if one.evidence.counts != other.evidence.counts:
+    if one._score_data.counts != other._score_data.counts:
         return "counts and importance weights"
     pairs = [(one.totals.weight, other.totals.weight), (one.totals.brier, other.totals.brier)]
-    pairs += zip(one.evidence.arrays, other.evidence.arrays, strict=True)
+    pairs += zip(one._score_data.arrays, other._score_data.arrays, strict=True)
     for mine, theirs in pairs:
         if exact and not np.array_equal(mine, theirs):
             return "other bits"

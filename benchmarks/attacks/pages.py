@@ -119,7 +119,7 @@ def case(seed: int, number: int) -> Case:
     if 0 < groups < n:
         options["groups"] = np.array(some, dtype=object)[np.arange(n) % groups]
     found = calibrant.assess(label, score, **options)
-    shown = tuple(name for name in named if found.by_class or name == found.asked)
+    shown = tuple(name for name in named if found.by_class or name == found.pos_label)
     if groups > n:  # as many rows as a page may have to hold, without the hours that they would take
         row = found.by_class[0] if found.by_class else _row(found)
         rows = tuple(replace(row, name=f"{k} {name}") for k, name in enumerate(some))

@@ -98,7 +98,7 @@ plt.show()
 # %%
 point = curve.at(0.83)
 print(
-    f"Of the digits that the forest gives a score of 0.83, {point.probability:.0%} are odd "
+    f"Of the digits that the forest gives a score of 0.83, {point.value:.0%} are odd "
     f"({point.low:.0%} to {point.high:.0%})."
 )
 
@@ -161,7 +161,7 @@ for name, score in scores.items():
 MISS, ALARM = 10.0, 1.0
 limit = ALARM / (ALARM + MISS)
 learnt = calibrant.reliability_curve(y_mend, forest.predict_proba(X_mend)[:, 1], pos_label="odd")
-act_from = learnt.score[np.flatnonzero(learnt.probability > limit)[0]]
+act_from = learnt.score[np.flatnonzero(learnt.value > limit)[0]]
 surely_below, surely_above = learnt.score[learnt.high < limit].max(), learnt.score[learnt.low > limit].min()
 print(f"A probability of {limit:.2f} is reached at a score of {act_from:.2f}.")
 print(f"Between {surely_below:.2f} and {surely_above:.2f} the band allows both answers.")

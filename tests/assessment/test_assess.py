@@ -213,8 +213,8 @@ def test_an_impossible_outcome_makes_the_log_loss_infinite_and_is_told():
     log = found.scores[1]
     assert log.value == log.calibration == np.inf
     assert np.isfinite(log.refinement)
-    assert any("infinite" in line for line in found.warnings)
-    assert any("1 row has a score of exactly 0 or 1" in line for line in found.warnings)
+    assert any("infinite" in line for line in found.cautions)
+    assert any("1 row has a score of exactly 0 or 1" in line for line in found.cautions)
     again = calibrant.Assessment.from_json(found.to_json())
     assert again.scores[1].value == np.inf
 
@@ -266,7 +266,7 @@ def test_progress_counts_to_the_end():
 def test_a_handful_of_rows_is_enough(n):
     for y, p in (binary(n), multiclass(n, 3)):
         found = calibrant.assess(y, p, rng=0, labels=None if p.ndim == 1 else range(3))
-        assert "rows" in found.warnings[0] or "row" in found.warnings[0]
+        assert "rows" in found.cautions[0] or "row" in found.cautions[0]
         assert found.html()
         assert str(found)
 
@@ -278,7 +278,7 @@ def test_one_class_present_and_constant_scores_do():
         assert calibrant.Assessment.from_json(found.to_json()).to_json() == found.to_json()
     y, p = multiclass(60, 4)
     found = calibrant.assess(np.zeros(60, int), p, rng=0)
-    assert any(line.startswith("No row is of the classes 1, 2, 3") for line in found.warnings)
+    assert any(line.startswith("No row is of the classes 1, 2, 3") for line in found.cautions)
 
 
 # What is said
@@ -485,7 +485,7 @@ def test_without_a_verdict_no_score_is_called_off():
 def test_nothing_is_said_of_scores_that_no_row_has():
     y = np.arange(200) % 2
     found = calibrant.assess(y, y.astype(float), rng=0)
-    assert np.isnan(found.curve.at([0.2, 0.5, 0.8]).probability).all()
+    assert np.isnan(found.curve.at([0.2, 0.5, 0.8]).value).all()
     assert not re.search(r"A score of 0\.[5-8]", found.summary)
 
 
@@ -532,7 +532,7 @@ def test_the_example_occurs_where_many_rows_share_a_score_and_others_lie_between
     score, found = example_of(
         np.where(rng.random(1500) < 0.25, 1.0, near), lambda s: 0.8, notion="correctness"
     )
-    assert found.curve.levels.tolist() == [1.0]
+    assert found.curve.common_scores.tolist() == [1.0]
     assert not found.curve.discrete
     assert score == 1.0
     again = calibrant.Assessment.from_json(found.to_json())
@@ -588,7 +588,7 @@ def test_the_log_loss_of_a_tiny_score_is_finite(notion):
         found = calibrant.assess(y, scores, notion=notion, rng=0)
         loss = {score.about: score.value for score in found.scores if score.name == "log loss"}
         assert loss == pytest.approx({"1": expected, "prediction is right": expected})
-        assert not any("infinite" in text or "rules out" in text for text in found.warnings)
+        assert not any("infinite" in text or "rules out" in text for text in found.cautions)
         if notion != "classwise":  # whose sums are of classes
             sums = calibrant.Sketch(notion, n_classes=2).update(y, scores).assess(rng=0)
             assert sums.scores[1].value == pytest.approx(expected)
@@ -606,16 +606,16 @@ def test_what_the_other_classes_have_is_in_their_own_scores():
     found = calibrant.assess([1, 2, 1], scores, rng=0)
     (right,) = (s.value for s in found.scores if (s.name, s.about) == ("log loss", "prediction is right"))
     assert right == pytest.approx(-np.log([TINY_CHANCE, 0.4]).sum() / 3)
-    assert not any("infinite" in text or "rules out" in text for text in found.warnings)
+    assert not any("infinite" in text or "rules out" in text for text in found.cautions)
     found = calibrant.assess([1, 2, 1], scores, notion="top:2", rng=0)
     (top,) = (s.value for s in found.scores if (s.name, s.about) == ("log loss", "label is among the top 2"))
     assert top == pytest.approx(-np.log(0.7) / 3)
     ruled_out = calibrant.assess([2, 2, 1], scores, rng=0)
-    assert any("1 row has a score of exactly 0 or 1" in text for text in ruled_out.warnings)
+    assert any("1 row has a score of exactly 0 or 1" in text for text in ruled_out.cautions)
     # A sketch of more than two classes keeps the largest score alone, and says so.
     sums = calibrant.Sketch("confidence", n_classes=3).update([1, 2, 1], scores).assess(rng=0)
     assert sums.scores[1].value == np.inf
-    assert any("as far as a sketch knows" in text for text in sums.warnings)
+    assert any("as far as a sketch knows" in text for text in sums.cautions)
 
 
 def test_predicted_classes_of_two_get_a_caution_in_rows_and_in_sums():
@@ -623,13 +623,13 @@ def test_predicted_classes_of_two_get_a_caution_in_rows_and_in_sums():
     told = "All scores are 0 or 1: did you pass predict()? pass predict_proba(), the scores of the classes."
     predicted = p > 0.5
     for score in (predicted, predicted.astype(int), np.column_stack([~predicted, predicted])):
-        assert told in calibrant.assess(y, score, rng=0).warnings
+        assert told in calibrant.assess(y, score, rng=0).cautions
     for notion in ("binary", "confidence"):
-        assert told in calibrant.Sketch(notion).update(y, predicted).assess(rng=0).warnings
+        assert told in calibrant.Sketch(notion).update(y, predicted).assess(rng=0).cautions
     nearly = predicted.astype(float)
     nearly[7] = 0.75
-    assert not any("predict()" in text for text in calibrant.assess(y, nearly, rng=0).warnings)
-    assert not any("predict()" in t for t in calibrant.Sketch().update(y, nearly).assess(rng=0).warnings)
+    assert not any("predict()" in text for text in calibrant.assess(y, nearly, rng=0).cautions)
+    assert not any("predict()" in t for t in calibrant.Sketch().update(y, nearly).assess(rng=0).cautions)
 
 
 @pytest.mark.parametrize(
@@ -649,9 +649,9 @@ def test_single_scores_below_a_half_under_confidence_get_a_caution_that_names_co
     correct, sure = binary(200)
     below = int((sure < 0.5).sum())
     told = f"{below} scores below 0.5 count as 1 - score, the confidence in the other class."
-    found = calibrant.assess(correct, sure, notion="confidence", rng=0).warnings
+    found = calibrant.assess(correct, sure, notion="confidence", rng=0).cautions
     assert any(text.startswith(told) and "the notion correctness" in text for text in found)
-    sums = calibrant.Sketch("confidence").update(correct, sure).assess(rng=0).warnings
+    sums = calibrant.Sketch("confidence").update(correct, sure).assess(rng=0).cautions
     assert any(text.startswith("Scores below 0.5 count as 1 - score") for text in sums)
     quiet = [
         calibrant.assess(correct, sure, rng=0),
@@ -660,4 +660,4 @@ def test_single_scores_below_a_half_under_confidence_get_a_caution_that_names_co
         calibrant.assess(correct, np.maximum(sure, 0.5), notion="confidence", rng=0),
         calibrant.assess(np.where(correct, "yes", "no"), sure, notion="confidence", pos_label="yes", rng=0),
     ]
-    assert not any("correctness" in text for result in quiet for text in result.warnings)
+    assert not any("correctness" in text for result in quiet for text in result.cautions)

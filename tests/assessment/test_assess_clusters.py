@@ -65,7 +65,7 @@ def test_words_and_page_say_so(both):
     assert "simulated in the same clusters" in found.methods
     assert "480 rows in 60 clusters" in found.html()
     assert "clusters" not in plain.methods
-    assert set(found.warnings) - set(plain.warnings) == {
+    assert set(found.cautions) - set(plain.cautions) == {
         "Group one cluster is a single cluster; its rows are treated as independent, so the interval does "
         "not include variation between clusters."
     }
@@ -75,7 +75,7 @@ def test_words_and_page_say_so(both):
 def test_few_clusters_are_worth_a_warning(rows):
     y, p, cluster = rows
     found = calibrant.assess(y, p, cluster=cluster % 12, rng=0)
-    assert "There are only 12 clusters: how much they differ is itself uncertain." in found.warnings
+    assert "There are only 12 clusters: how much they differ is itself uncertain." in found.cautions
 
 
 def test_classes_are_assessed_too(rows):
@@ -118,7 +118,7 @@ def test_the_rows_of_a_group_that_is_one_cluster_are_treated_as_independent():
     assert row.estimate.low < abs(row.observed - row.expected) / row.estimate.n < row.estimate.high
     assert "Calibration is rejected for 1 of 4 groups: group 3" in found.summary
     assert "n = 500 in 1 cluster, bayes\nAll rows belong to a single cluster; they are" in str(row.estimate)
-    for text in ("\n".join(found.warnings), found.html(), str(found)):
+    for text in ("\n".join(found.cautions), found.html(), str(found)):
         assert "Each of the groups 3, " in text
         assert "is a single cluster; its rows are treated as independent" in text
 
@@ -180,6 +180,6 @@ def test_groups_with_too_few_clusters_to_be_tested_are_named(clusters, tested):
     assert row.estimate.n_resamples is None
     assert row.off(0.95) == tested
     text = f"at level 0.95 whatever the data: group 3 ({clusters} clusters)."
-    assert any(text in note for note in found.warnings) != tested
+    assert any(text in note for note in found.cautions) != tested
     assert ("1 group had too few clusters to be tested." in found.summary) != tested
     assert calibrant.Assessment.from_json(found.to_json()).summary == found.summary

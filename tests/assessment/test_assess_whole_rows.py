@@ -25,7 +25,7 @@ def changed(assessment, **estimate):
 
 def test_the_headline_is_of_whole_rows_and_its_picture_of_confidence():
     found = whole_rows()
-    assert (found.notion, found.shown) == ("canonical", "confidence")
+    assert (found.notion, found.curve_notion) == ("canonical", "confidence")
     assert list(found.estimates) == ["canonical", "confidence", "classwise"]
     assert list(found.curves) == list(found.diagrams) == ["confidence", "classwise"]
     assert found.curve is found.curves["confidence"]
@@ -38,7 +38,7 @@ def test_the_headline_is_of_whole_rows_and_its_picture_of_confidence():
 def test_two_classes_are_pictured_by_the_class_asked_about():
     p = np.linspace(0.05, 0.95, 40)
     found = calibrant.assess(np.arange(40) % 3 == 0, p, notion="canonical", rng=0)
-    assert (found.shown, found.probability_transfer) == ("binary", None)
+    assert (found.curve_notion, found.probability_transfer) == ("binary", None)
     assert found.estimate.value == pytest.approx(2 * found.estimates["binary"].value, abs=1e-12)
     assert found.balance.expected == pytest.approx(20)
     assert Assessment.from_json(found.to_json()).to_json() == found.to_json()

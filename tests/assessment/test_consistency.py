@@ -52,12 +52,12 @@ def test_no_error_is_below_the_mean_difference_printed_beside_it(assessed):
     raw_above = 0
     for found in assessed:
         error = {e.notion: float(wording.points(e.value)) for e in found.estimates.values()}
-        pairs = [(found.accuracy, error["confidence"]), (found.balance, error[found.shown])]
+        pairs = [(found.accuracy, error["confidence"]), (found.balance, error[found.curve_notion])]
         for balance, most in pairs:
             assert abs(float(wording.points(balance.difference))) <= most
             assert balance.low <= balance.difference <= balance.high
             raw_above += 100 * abs(balance.expected - balance.observed) / balance.n > most + 0.05
-        about = found.shown if named(found.shown).one_class else "confidence"
+        about = found.curve_notion if named(found.curve_notion).one_class else "confidence"
         (said,) = re.findall(rf"too (?:high|low) by {POINTS} on average", found.summary)
         assert float(said) <= error[about]
         for each in re.findall(rf"on average too (?:high|low) by {POINTS}", shown(found.html())):

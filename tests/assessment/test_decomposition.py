@@ -107,7 +107,7 @@ def test_advice_on_many_classes_is_a_cross_fitted_temperature_of_all_rows(many):
     found, y, score, excess = many
     recalibration, fitted = (
         found.recalibration,
-        Calibrator("temperature").fit_predictions(predictions(y, score)),
+        Calibrator("temperature")._fit_predictions(predictions(y, score)),
     )
     assert (recalibration.method, recalibration.rows) == ("temperature", 1500)
     assert recalibration.temperature == pytest.approx(fitted.temperature_)
@@ -137,7 +137,7 @@ def test_the_temperature_that_is_named_is_that_of_all_rows(monkeypatch):
     y, score, _ = simulated(2000, 3, 1.8)
     found = calibrant.assess(y, score, notion="confidence", rng=0)
     assert found.recalibration.rows < 400
-    whole = Calibrator("temperature").fit_predictions(predictions(y, score))
+    whole = Calibrator("temperature")._fit_predictions(predictions(y, score))
     assert found.recalibration.temperature == pytest.approx(whole.temperature_)
     assert f"a temperature of {whole.temperature_:.3g} does" in found.advice
 

@@ -152,7 +152,7 @@ def test_no_number_may_be_text_or_beyond_all_bounds(result):
     for path, value in list(leaves(values)):
         if path[-1] in FREE or path == ("schema",):
             continue
-        if isinstance(value, str) or path[-1] in ("name", "command", "apply_command", "asked", "band"):
+        if isinstance(value, str) or path[-1] in ("name", "command", "apply_command", "pos_label", "band"):
             wrong = [5]
         elif value is None or isinstance(value, bool):
             wrong = ["text"]
@@ -175,7 +175,7 @@ def test_no_number_may_be_text_or_beyond_all_bounds(result):
 
 def test_fields_of_inner_results_that_are_not_known_are_refused():
     values = json.loads(RESULTS["assessment"].to_json())
-    for inner in ("estimates", "estimate", "odds", "balance"):
+    for inner in ("estimates", "estimate", "log_odds", "balance"):
         path = next(path for path, _ in leaves(values) if inner in path[:-1] and isinstance(path[-1], str))
         with pytest.raises(InputError, match=r"more must be a known field|numbers as names"):
             Assessment.from_dict(changed(values, (*path[:-1], "more"), 1))
@@ -231,13 +231,13 @@ WRONG = {
         "confidence",
         r"assessment.estimates\['binary'\].notion must be 'binary', got 'confidence'",
     ),
-    "asked": (Assessment, BINARY, ("asked",), "7", "assessment.asked must be one of"),
+    "pos_label": (Assessment, BINARY, ("pos_label",), "7", "assessment.pos_label must be one of"),
     "a point": (
         Assessment,
         BINARY,
-        ("curves", "binary", "probability", 3),
+        ("curves", "binary", "value", 3),
         1.5,
-        r"assessment.curves\['binary'\].probability\[3\] must lie in \[0, 1\], got 1.5",
+        r"assessment.curves\['binary'\].value\[3\] must lie in \[0, 1\], got 1.5",
     ),
     "a band": (
         Assessment,
@@ -270,7 +270,7 @@ WRONG = {
     "counts": (
         Assessment,
         BINARY,
-        ("odds", "counts", 4),
+        ("log_odds", "counts", 4),
         -1,
         r"odds.counts\[4\] must be at least 0",
     ),

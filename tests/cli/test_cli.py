@@ -90,7 +90,8 @@ def test_predicted_classes_in_place_of_scores_are_noted_beside_the_number(tmp_pa
     path = tmp_path / "rows.csv"
     path.write_text("y,p,q\n" + text)
     told = (
-        "note: all scores are 0 or 1: did you pass predict()? pass predict_proba(), the scores of the classes"
+        "caution: all scores are 0 or 1: did you pass predict()? pass predict_proba(), the scores of the "
+        "classes"
     )
     result = CliRunner().invoke(cli.main, ["ece", str(path), "--label", "y", "--scores", "p", "-q"])
     assert result.exit_code == 0

@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import inspect
 import json
 import os
 import re
@@ -160,6 +161,28 @@ def test_ece_prints_the_estimate(folder, confidence):
     assert told("ece", folder / "data.csv", *options) == f"{wanted}\n"
 
 
+def test_python_and_the_command_line_have_one_default_seed(folder):
+    found = calibrant.estimate(BINARY, SCORE)
+    assert as_json("ece", folder / "binary.csv").items() >= found.to_dict().items()
+    assert told("ece", folder / "binary.csv").startswith(str(found).splitlines()[0])
+    fresh = [calibrant.estimate(BINARY, SCORE, rng=None).seed for _ in range(2)]
+    assert fresh[0] != fresh[1]
+
+
+def test_every_public_function_and_option_has_the_same_seed():
+    from calibrant.sklearn import ReliabilityDisplay
+
+    public = [getattr(calibrant, name) for name in calibrant.__all__]
+    public += [ReliabilityDisplay.from_predictions, ReliabilityDisplay.from_estimator]
+    public += [getattr(calibrant.Sketch, name) for name in dir(calibrant.Sketch) if name[0] != "_"]
+    parameters = [inspect.signature(each).parameters for each in public if inspect.isroutine(each)]
+    seeds = [each["rng"].default for each in parameters if "rng" in each]
+    assert len(seeds) >= 11
+    assert {*seeds} == {0}
+    options = [option for command in main.commands.values() for option in command.params]
+    assert {option.default for option in options if option.name == "seed"} == {0}
+
+
 def test_ece_by_class(folder):
     found = as_json("ece", folder / "data.csv", "--notion", "classwise", "--estimator", "l:5")
     wanted = calibrant.ece(TRUTH, PROB, notion="classwise", estimator="l:5", **LABELLED)
@@ -192,12 +215,12 @@ def test_curve_says_what_a_score_means(folder):
     curve = calibrant.reliability_curve(TRUTH, PROB, **LABELLED)
     point = curve.at(0.83)
     assert told("curve", folder / "data.csv", "--at", "0.83") == (
-        f"a score of 0.83 means {point.probability:.4f} [{point.low:.4f}, {point.high:.4f}] at 95 %, "
+        f"a score of 0.83 means {point.value:.4f} [{point.low:.4f}, {point.high:.4f}] at 95 %, "
         f"effective n nearby {point.n_eff:.3g} (confidence)\n"
     )
     found = as_json("curve", folder / "data.csv", "--at", "0.83")
     assert [found[name] for name in ("value", "low", "high", "n_eff", "score")] == [
-        *(point.probability, point.low, point.high, point.n_eff),
+        *(point.value, point.low, point.high, point.n_eff),
         0.83,
     ]
     assert "points" not in found
@@ -253,7 +276,7 @@ def test_curve_is_written_as_a_table(here):
 
 def test_a_curve_is_the_posterior_or_a_ratio_of_densities(folder):
     by_posterior, by_score = (
-        calibrant.reliability_curve(TRUTH, PROB, method=method, rng=0, **LABELLED).at(0.7).probability
+        calibrant.reliability_curve(TRUTH, PROB, method=method, rng=0, **LABELLED).at(0.7).value
         for method in ("bayes", "density")
     )
     for options, value in (

@@ -132,11 +132,11 @@ def test_the_band_holds_the_curve_wherever_there_is_one(n_boot, kernel, bandwidt
     )
     assert curve.band == "corrected"
     assert "corrected band" in str(curve)
-    seen = ~np.isnan(curve.probability)
+    seen = ~np.isnan(curve.value)
     for end in (curve.low, curve.high):
         np.testing.assert_array_equal(np.isnan(end), ~seen)
     assert np.all((curve.low[seen] >= 0) & (curve.high[seen] <= 1))
-    assert np.all((curve.low <= curve.probability)[seen] & (curve.probability <= curve.high)[seen])
+    assert np.all((curve.low <= curve.value)[seen] & (curve.value <= curve.high)[seen])
 
 
 def covered(band, n_boot, repeats, quantiles=(0.05, 0.25, 0.75)):

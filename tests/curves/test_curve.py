@@ -35,7 +35,7 @@ def test_curve_finds_the_true_frequency():
     curve = calibrant.reliability_curve(labels, score, n_boot=100, rng=0, method="density")
     at = np.linspace(0.1, 0.9, 17)
     point = curve.at(at)
-    assert np.abs(point.probability - at**1.6).max() < 0.04
+    assert np.abs(point.value - at**1.6).max() < 0.04
     assert np.mean((point.low <= at**1.6) & (at**1.6 <= point.high)) > 0.7
     assert np.all(point.n_eff > 100)
 
@@ -43,11 +43,9 @@ def test_curve_finds_the_true_frequency():
 def test_local_error_is_the_curve_minus_the_score():
     labels, score = data()
     curve = calibrant.reliability_curve(labels, score, n_boot=0, method="density")
-    np.testing.assert_array_equal(curve.lce, curve.probability - curve.score)
+    np.testing.assert_array_equal(curve.lce, curve.value - curve.score)
     at = np.array([[0.2, 0.5], [0.7, 0.9]])
-    np.testing.assert_allclose(
-        calibrant.lce(labels, score, at, method="density"), curve.at(at).probability - at
-    )
+    np.testing.assert_allclose(calibrant.lce(labels, score, at, method="density"), curve.at(at).value - at)
     assert np.ndim(calibrant.lce(labels, score, 0.4, method="density")) == 0
 
 
@@ -69,11 +67,11 @@ def test_without_data_the_curve_says_so():
         rng.random(200) < score, score, bandwidth=0.01, rng=0, method="density"
     )
     nothing = curve.at([0.0, 0.5, 1.0])
-    for value in (nothing.probability, nothing.low, nothing.high):
+    for value in (nothing.value, nothing.low, nothing.high):
         assert np.isnan(value).all()
     np.testing.assert_allclose(nothing.n_eff, 0, atol=1e-3)
     something = curve.at([0.15, 0.85])
-    assert np.isfinite(something.probability).all()
+    assert np.isfinite(something.value).all()
 
 
 def test_the_middle_of_the_band_is_the_median_and_the_point_the_full_sample():
@@ -81,7 +79,7 @@ def test_the_middle_of_the_band_is_the_median_and_the_point_the_full_sample():
     plain = calibrant.reliability_curve(labels, score, n_boot=0, method="density")
     curve = calibrant.reliability_curve(labels, score, n_boot=199, rng=1, method="density")
     np.testing.assert_array_equal(curve.point, plain.point)
-    np.testing.assert_array_equal(plain.probability, plain.point)
+    np.testing.assert_array_equal(plain.value, plain.point)
     for bare in (
         calibrant.reliability_curve(labels, score, n_boot=0, band="bootstrap", method="density"),
         calibrant.reliability_curve(labels, score, n_boot=20, rng=0, band=None, method="density"),
@@ -90,10 +88,10 @@ def test_the_middle_of_the_band_is_the_median_and_the_point_the_full_sample():
         assert bare.high is None
         assert bare.band is None
         assert np.isnan(bare.at(0.5).low)
-    seen = ~np.isnan(curve.probability)
-    assert np.all(curve.low[seen] <= curve.probability[seen])
-    assert np.all(curve.probability[seen] <= curve.high[seen])
-    assert np.nanmean(np.abs(curve.probability - curve.point)) < 0.01
+    seen = ~np.isnan(curve.value)
+    assert np.all(curve.low[seen] <= curve.value[seen])
+    assert np.all(curve.value[seen] <= curve.high[seen])
+    assert np.nanmean(np.abs(curve.value - curve.point)) < 0.01
 
 
 def test_band_equals_a_loop_over_resamples():
@@ -111,7 +109,7 @@ def test_band_equals_a_loop_over_resamples():
     low, middle, high = np.nanquantile(curves, [0.05, 0.5, 0.95], axis=0)
     seen = ~np.isnan(curve.point)
     np.testing.assert_allclose(curve.low[seen], low[seen], atol=1e-9)
-    np.testing.assert_allclose(curve.probability[seen], middle[seen], atol=1e-9)
+    np.testing.assert_allclose(curve.value[seen], middle[seen], atol=1e-9)
     np.testing.assert_allclose(curve.high[seen], high[seen], atol=1e-9)
 
 
@@ -174,7 +172,7 @@ def test_confidence_lives_above_one_over_c():
     assert curve.notion == "confidence"
     assert curve.support == (1 / 3, 1.0)
     assert curve.score[0] > 1 / 3
-    assert np.isnan(curve.at(0.2).probability)
+    assert np.isnan(curve.at(0.2).value)
     assert curve.label is None
 
 
@@ -193,7 +191,7 @@ def test_classwise_is_one_result_for_each_class():
     np.testing.assert_allclose(curves["dog"].point, one.point, atol=1e-12)
     assert one.label == "dog"
     local = calibrant.lce(text, scores, [0.3, 0.6], notion="classwise", labels=names, method="density")
-    np.testing.assert_allclose(local[names.index("dog")], one.at([0.3, 0.6]).probability - [0.3, 0.6])
+    np.testing.assert_allclose(local[names.index("dog")], one.at([0.3, 0.6]).value - [0.3, 0.6])
     assert repr(curves) == "ByClass(ReliabilityCurve of 'cat', 'dog', 'eel')"
     assert str(curves["dog"]).startswith("Reliability curve of class 'dog', n=")
     assert str(curves).splitlines()[1] == f"'dog': {curves['dog']!r}"
@@ -218,8 +216,8 @@ def test_merged_bins_of_a_convex_diagram_stand_at_their_edges():
 
 def test_one_sample_has_a_curve_where_it_is():
     curve = calibrant.reliability_curve([1], [0.3], n_boot=5, rng=0, method="density")
-    assert curve.at(0.3).probability == pytest.approx(1)
-    assert np.isnan(curve.at(0.6).probability)
+    assert curve.at(0.3).value == pytest.approx(1)
+    assert np.isnan(curve.at(0.6).value)
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, np.nan, "x"])
@@ -509,7 +507,7 @@ def test_sketch_of_many_classes_is_small():
     rng = np.random.default_rng(0)
     scores = rng.dirichlet(np.full(100, 0.1), 500)
     sketch = Sketch("classwise", n_classes=100).update(rng.integers(0, 100, 500), scores)
-    size = sum(part.nbytes for part in sketch.evidence.sums.parts)
+    size = sum(part.nbytes for part in sketch._score_data.sums.parts)
     assert size < 100 * 1400 * 5 * 8 * 1.01
     labels = rng.integers(0, 100, 500)
     expected = calibrant.ece(labels, scores, notion="classwise", estimator="l:10")
@@ -534,10 +532,10 @@ def test_a_score_that_few_rows_have_is_no_level(rows):
     score = np.concatenate([rng.choice(9000, rows, replace=False) / 1e4, np.full(4, 0.95), np.full(5, 0.97)])
     outcome = rng.random(score.size) < score
     slow = [s for s in np.unique(score) if (score == s).sum() >= max(5, 0.02 * score.size)]
-    assert calibrant.reliability_curve(outcome, score).levels.tolist() == slow == [0.97]
+    assert calibrant.reliability_curve(outcome, score).common_scores.tolist() == slow == [0.97]
     # Five rows that count once are as one that counts five times; one heavy row is one row.
     counts, kept = np.where(score == 0.97, 5, 1), score != 0.95
     once = np.unique(score[kept], return_index=True)[1]
     parts = outcome[kept][once], score[kept][once], counts[kept][once]
-    assert calibrant.reliability_curve(*parts[:2], counts=parts[2]).levels.tolist() == [0.97]
-    assert calibrant.reliability_curve(*parts[:2], sample_weight=parts[2]).levels.size == 0
+    assert calibrant.reliability_curve(*parts[:2], counts=parts[2]).common_scores.tolist() == [0.97]
+    assert calibrant.reliability_curve(*parts[:2], sample_weight=parts[2]).common_scores.size == 0

@@ -59,7 +59,7 @@ def test_the_error_of_the_curve_is_the_number(notion):
     for mine, theirs in zip(
         *(x.values() if notion == "classwise" else [x] for x in (curve, shown)), strict=True
     ):
-        np.testing.assert_array_equal(mine.probability, theirs.probability)
+        np.testing.assert_array_equal(mine.value, theirs.value)
         assert mine.error == theirs.error
 
 
@@ -69,17 +69,17 @@ def test_the_curve_finds_the_true_frequency():
     for seed in range(8):
         outcome, score = data(20_000, seed)
         point = calibrant.reliability_curve(outcome, score).at(at)
-        assert np.abs(point.probability - at**1.6).max() < 0.03
+        assert np.abs(point.value - at**1.6).max() < 0.03
         held.append((point.low < at**1.6) & (at**1.6 < point.high))
     assert np.mean(held) > 0.92
-    np.testing.assert_array_equal(calibrant.lce(outcome, score, at), point.probability - at)
+    np.testing.assert_array_equal(calibrant.lce(outcome, score, at), point.value - at)
 
 
 def test_the_curve_is_even_where_the_gap_is_large():
     outcome, score = prior_shift(10_000, np.random.default_rng(0))
     at = np.linspace(0.05, 0.95, 31)
     truth = at / (at + 43 * (1 - at))
-    found = calibrant.reliability_curve(outcome, score).at(at).probability
+    found = calibrant.reliability_curve(outcome, score).at(at).value
     assert np.abs(found - truth).mean() < 0.006
     assert np.all(np.diff(found) > 0)
 
@@ -112,12 +112,12 @@ def test_the_band_holds_the_curve_and_grows_with_the_level(make):
     bands = [calibrant.reliability_curve(outcome, score, level=level) for level in (0.5, 0.9, 0.95, 0.999)]
     bands.append(calibrant.reliability_curve(outcome, score, level=0.999, band="simultaneous"))
     for curve in bands:
-        known = np.isfinite(curve.probability)
-        low, middle, high = (part[known] for part in (curve.low, curve.probability, curve.high))
+        known = np.isfinite(curve.value)
+        low, middle, high = (part[known] for part in (curve.low, curve.value, curve.high))
         assert np.all((low >= 0) & (low <= middle) & (middle <= high) & (high <= 1))
         np.testing.assert_array_equal(np.isnan(curve.low), ~known)
     for narrow, wide in itertools.pairwise(bands):
-        np.testing.assert_array_equal(narrow.probability, wide.probability)
+        np.testing.assert_array_equal(narrow.value, wide.value)
         assert not np.any(narrow.low < wide.low - 1e-12)
         assert not np.any(narrow.high > wide.high + 1e-12)
     assert calibrant.reliability_curve(outcome, score, band=None).low is None
@@ -156,15 +156,15 @@ def test_it_answers_in_a_tail_of_a_few_rows_among_many():
     assert point.low < 0.95 < point.high
     assert 20 < point.n_eff < 60
     assert point.high - point.low < 0.3
-    assert np.isnan(curve.at(0.8).probability)
-    assert np.isfinite(curve.at([score.min(), score.max(), 0.0]).probability).all()
+    assert np.isnan(curve.at(0.8).value)
+    assert np.isfinite(curve.at([score.min(), score.max(), 0.0]).value).all()
 
 
 def test_it_goes_on_to_the_last_row():
     rng = np.random.default_rng(0)
     score = np.sort(rng.beta(0.3, 12, 200_000))
     curve = calibrant.reliability_curve(rng.random(score.size) < score, score)
-    assert np.isfinite(curve.at(score[-60:]).probability).all()
+    assert np.isfinite(curve.at(score[-60:]).value).all()
     assert np.isfinite(curve.at(score[-60:]).low).all()
 
 
@@ -173,9 +173,9 @@ def test_between_rows_that_lie_apart_there_is_no_answer():
     score = np.concatenate([rng.uniform(0.1, 0.3, 200), rng.uniform(0.6, 0.8, 200)])
     curve = calibrant.reliability_curve(rng.random(400) < score, score)
     near = curve.at([0.1, 0.2, 0.3, 0.35, 0.55, 0.6, 0.8, 0.85])
-    assert np.isfinite(near.probability).all()
+    assert np.isfinite(near.value).all()
     far = curve.at([0.0, 0.37, 0.45, 0.53, 0.9, 1.0])
-    assert np.isnan(far.probability).all()
+    assert np.isnan(far.value).all()
     assert np.isnan(far.low).all()
     assert np.all(far.n_eff == 0)
 
@@ -194,7 +194,7 @@ def test_a_few_rows_are_enough(n):
     outcome, score = data(n)
     curve = calibrant.reliability_curve(outcome, score)
     point = curve.at(score)
-    assert np.all((point.low <= point.probability) & (point.probability <= point.high))
+    assert np.all((point.low <= point.value) & (point.value <= point.high))
     assert np.all(point.high - point.low > 0.3)
     assert "bayes" in repr(curve)
     assert "by an average over maps" in str(curve)
@@ -215,7 +215,7 @@ def test_lower_precision_changes_nothing_to_see():
     single, double = (
         calibrant.reliability_curve(outcome, s).at(at) for s in (score.astype(np.float32), score)
     )
-    for part in ("probability", "low", "high"):
+    for part in ("value", "low", "high"):
         np.testing.assert_allclose(getattr(single, part), getattr(double, part), atol=2e-3)
 
 
@@ -235,7 +235,7 @@ def test_rows_sketches_and_repeated_rows_agree(make):
     )
     for other in others:
         np.testing.assert_allclose(other.score, rows.score)
-        for part in ("probability", "low", "high", "n_eff"):
+        for part in ("value", "low", "high", "n_eff"):
             np.testing.assert_allclose(getattr(other, part), getattr(rows, part), atol=1e-7, rtol=1e-6)
         assert other.discrete == rows.discrete
 
@@ -283,20 +283,20 @@ def test_few_scores_have_a_point_and_an_interval_each_and_nothing_between():
         point = curve.at(value)
         assert point.low <= exact.low + 1e-9
         assert point.high >= exact.high - 1e-9
-        assert point.low <= point.probability <= point.high
+        assert point.low <= point.value <= point.high
     between = curve.at([0.0, 0.17, 0.5, 0.99])
-    assert np.isnan(between.probability).all()
+    assert np.isnan(between.value).all()
     assert np.isnan(between.low).all()
     assert np.all(between.n_eff == 0)
     assert np.isfinite(curve.at([[0.1, 0.25], [0.4000001, 1.0]]).high).all()
-    assert curve.at(0.4).probability.shape == ()
+    assert curve.at(0.4).value.shape == ()
     assert len(str(curve).splitlines()) == 3 + 7
     assert np.isnan(calibrant.lce(outcome, score, 0.5))
 
 
 def test_few_scores_in_single_precision_answer_by_name():
     outcome, score = few_values()
-    assert np.isfinite(calibrant.reliability_curve(outcome, score.astype(np.float32)).at(0.7).probability)
+    assert np.isfinite(calibrant.reliability_curve(outcome, score.astype(np.float32)).at(0.7).value)
 
 
 def test_equal_scores_have_one_point():

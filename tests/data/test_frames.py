@@ -139,7 +139,7 @@ def edges(k):
 
 def check_cells(engine, scores):
     frame = engine(pa.table({"y": np.arange(len(scores)) % 2, "p": scores}))
-    found = Sketch.from_frame(frame, label="y", scores="p").evidence.sums
+    found = Sketch.from_frame(frame, label="y", scores="p")._score_data.sums
     np.testing.assert_array_equal(found.w, np.bincount(FINE.locate(scores), minlength=FINE.size))
 
 
@@ -206,7 +206,7 @@ def table(rows, *, words=False):
 
 def same(found, wanted):
     """Equal sums and the same questions; cells hold exactly the same rows."""
-    cells, other = found.evidence, wanted.evidence
+    cells, other = found._score_data, wanted._score_data
     assert cells.sums.w.shape == other.sums.w.shape
     np.testing.assert_array_equal(cells.sums.w > 0, other.sums.w > 0)
     if other.counts:
@@ -271,7 +271,7 @@ def test_many_classes_take_coarse_cells(engine):
     wanted = Sketch("classwise").update(rows["label"], rows["score"])
     found = Sketch.from_frame(engine(table(rows)), label="label", scores="p_*", notion="classwise")
     same(found, wanted)
-    assert found.evidence.sums.w.shape[-1] == COARSE.size
+    assert found._score_data.sums.w.shape[-1] == COARSE.size
 
 
 @pytest.mark.parametrize("name", ["polars lazy", "duckdb", "pandas", "dask"])

@@ -320,7 +320,7 @@ def test_how_weights_are_written_does_not_matter(tmp_path, suffix, other, place)
         assert sketch.weighted
         assert sketch.totals.rows == due.totals.rows
         assert sketch.n == pytest.approx(due.n, rel=1e-12)
-        for mine, theirs in zip(sketch.evidence.arrays, due.evidence.arrays, strict=True):
+        for mine, theirs in zip(sketch._score_data.arrays, due._score_data.arrays, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
@@ -333,7 +333,7 @@ def test_counts_of_files_are_repeated_rows(tmp_path, suffix):
     for sketch in roads_of(path, counts="w"):
         assert not sketch.weighted
         assert sketch.totals.rows == due.totals.rows == 17
-        for mine, theirs in zip(sketch.evidence.arrays, due.evidence.arrays, strict=True):
+        for mine, theirs in zip(sketch._score_data.arrays, due._score_data.arrays, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-12)
     text = refusal(lambda: Sketch.from_files(path, counts="w", sample_weight="w"))
     assert "sample_weight and counts must not be given together" in text

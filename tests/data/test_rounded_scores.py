@@ -134,7 +134,7 @@ def test_commands_whose_result_has_no_cautions_note_it(command, sums, tmp_path, 
         monkeypatch.setattr("calibrant.data.is_large", lambda *_: (True, "40 rows"))
     done = CliRunner().invoke(cli.main, [command[0], path, *command[1:], "-q"])
     assert done.exit_code == 0, done.output
-    assert done.stderr.startswith("note: 20 of 40 rows did not sum to 1 because of rounding")
+    assert done.stderr.startswith("caution: 20 of 40 rows did not sum to 1 because of rounding")
     assert "rounding" not in done.stdout
 
 

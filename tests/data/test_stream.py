@@ -78,7 +78,7 @@ def assert_same(one, other):
     """Both hold the same sums, to rounding."""
     assert (one.notion, one.labels, one.positive) == (other.notion, other.labels, other.positive)
     assert one.n == pytest.approx(other.n, rel=1e-12)
-    for a, b in zip(one.evidence.arrays, other.evidence.arrays, strict=True):
+    for a, b in zip(one._score_data.arrays, other._score_data.arrays, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
     for name in ("rows", "weight", "right", "log_loss", "impossible", "brier"):
         assert getattr(one.totals, name) == pytest.approx(getattr(other.totals, name), rel=1e-11)
@@ -280,7 +280,7 @@ def test_labels_of_any_kind_mean_what_they_mean_in_memory(tmp_path, labels, opti
     found = Sketch.from_files(write(tmp_path / f"a.{suffix}", table, 40), batch_rows=30, **options)
     assert found.labels == (classes or ("ham", "spam"))
     expected = Sketch("binary").update(BINARY, SCORE)
-    np.testing.assert_allclose(found.evidence.sums.wy, expected.evidence.sums.wy)
+    np.testing.assert_allclose(found._score_data.sums.wy, expected._score_data.sums.wy)
     assert found.totals.log_loss == pytest.approx(expected.totals.log_loss)
 
 

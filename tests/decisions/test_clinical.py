@@ -133,12 +133,12 @@ def test_scores_of_0_and_1_are_kept_from_there_as_the_maps_do_with_a_word(certai
     )
     assert (found.clipped, found.least) == (5, nearest(score))
     words = f"5 rows have a score of 0 or 1: calibration intercept and slope take that for {found.least:.3g}"
-    assert any(line.startswith(words) for line in assessed.warnings)
+    assert any(line.startswith(words) for line in assessed.cautions)
     counts = np.full(y.size, 2)
     assert read(y, score, counts=counts).clipped == 10
     assert read(y, score, sample_weight=np.full(y.size, 0.3)).clipped == 5
     assert rare[2].clinical.clipped == 0
-    assert not any("0 or 1" in line for line in rare[2].warnings)
+    assert not any("0 or 1" in line for line in rare[2].cautions)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_what_cannot_be_known_is_none_with_a_reason(y, score, why, known, rare):
     assert Clinical.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     page = replace(rare[2], clinical=found).html()
     assert (f"There is {why}." in page) == bool(why)
-    by_sums = clinical_of(calibrant.Sketch(labels=[0, 1]).update(y, score).task)
+    by_sums = clinical_of(calibrant.Sketch(labels=[0, 1]).update(y, score)._task)
     assert (by_sums.missing, by_sums.from_cells) == (why, True)
 
 
@@ -222,7 +222,7 @@ def test_a_calibrated_model_reads_one_zero_and_one():
 
 def test_a_sketch_has_the_ratio_exactly_and_the_line_nearly():
     y, score = drawn(5000)
-    sums, exact = clinical_of(calibrant.Sketch().update(y, score).task), read(y, score)
+    sums, exact = clinical_of(calibrant.Sketch().update(y, score)._task), read(y, score)
     assert sums.ratio.value == pytest.approx(exact.ratio.value, rel=1e-12)
     np.testing.assert_allclose(numbers(sums)[:3], numbers(exact)[:3], atol=1e-4)
     assert sums.from_cells
@@ -230,7 +230,7 @@ def test_a_sketch_has_the_ratio_exactly_and_the_line_nearly():
     assert not exact.from_cells
     score[:40] = 0
     heavy = np.random.default_rng(1).gamma(2, size=y.size)
-    sums = clinical_of(calibrant.Sketch().update(y, score, sample_weight=heavy).task)
+    sums = clinical_of(calibrant.Sketch().update(y, score, sample_weight=heavy)._task)
     exact = read(y, score, sample_weight=heavy)
     # The squares of weights are known of both outcomes of a cell together.
     np.testing.assert_allclose(numbers(sums)[:3], numbers(exact)[:3], atol=0.01)

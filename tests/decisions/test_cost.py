@@ -142,7 +142,7 @@ def test_sketches_and_assessments_take_the_order_of_the_labels(without_reference
     expected = calibrant.regret(y, s, (1, 9), rng=0)
     sketch = calibrant.Sketch(**named).update(names, s)
     assert sketch.regret(matrix, rng=0).value == pytest.approx(expected.value)
-    assert sketch.best_threshold(matrix, rng=0).of_costs == pytest.approx(0.1)
+    assert sketch.best_threshold(matrix, rng=0).implied_threshold == pytest.approx(0.1)
     found = calibrant.assess(names, s, cost=matrix, rng=0, **named).decision.regret
     assert found.value == pytest.approx(expected.value)
     by_class = {"wait": {"well": 0, "sick": 9}, "treat": {"sick": 0, "well": 1}}

@@ -54,10 +54,10 @@ def test_costs_of_recalibrated_scores_and_of_the_best_threshold_are_the_true_one
     s, p, y = shifted()
     cost = np.where(p >= 1 / 41, 1 - p, 40 * p).mean()
     found = calibrant.best_threshold(y, s, "1:40")
-    assert found.recalibrated == pytest.approx(cost, rel=0.02)
+    assert found.cost_recalibrated == pytest.approx(cost, rel=0.02)
     assert found.cost == pytest.approx(cost, rel=0.02)
     assert found.cost_low <= cost <= found.cost_high
-    chosen = np.where(s >= found.threshold, 1 - p, 40 * p).mean()
+    chosen = np.where(s >= found.value, 1 - p, 40 * p).mean()
     assert chosen == pytest.approx(cost, rel=0.01)
 
 

@@ -270,8 +270,8 @@ def test_no_more_is_recovered_than_is_lost(seed):
         assert best.gain_low <= found.low or best.gain_low <= 0
         assert best.gain_high <= found.high or found.high == pytest.approx(max(map(max, found.matrix)))
         assert best.gain_low < best.gain < best.gain_high
-        assert best.as_is == found.cost
-        assert best.recalibrated == pytest.approx(found.cost - found.recovered, rel=1e-12)
+        assert best.cost_as_is == found.cost
+        assert best.cost_recalibrated == pytest.approx(found.cost - found.recovered, rel=1e-12)
         decided = Decision(found, best).sentences
         assert ("compatible with none" in decided[0]) == (found.low == 0)
         assert (len(decided) > 1) <= (found.low > 0)

@@ -36,7 +36,7 @@ def kept(right, sure, **options):
 def same(one, other, **tolerance):
     for key in ARRAYS:
         np.testing.assert_allclose(getattr(one, key), getattr(other, key), **tolerance)
-    for key in ("aurc", "excess"):
+    for key in ("aurc", "e_aurc"):
         a, b = (list(vars(getattr(found, key)).values()) for found in (one, other))
         np.testing.assert_allclose(a, b, **tolerance)
 
@@ -107,10 +107,10 @@ def test_the_area_averages_over_every_order_of_tied_rows():
     found = kept(right, sure)
     assert found.aurc.value == pytest.approx(oracle.area(sure, right), abs=1e-12)
     best = oracle.area([1 if r else 0 for r in right], right)
-    assert found.excess.value == pytest.approx(found.aurc.value - best, abs=1e-12)
+    assert found.e_aurc.value == pytest.approx(found.aurc.value - best, abs=1e-12)
     # In the best order there is nothing above it, and in the worst there is most.
-    assert kept(right, right).excess.value == pytest.approx(0, abs=1e-12)
-    assert kept(right, 1 - np.array(right)).excess.value > found.excess.value
+    assert kept(right, right).e_aurc.value == pytest.approx(0, abs=1e-12)
+    assert kept(right, 1 - np.array(right)).e_aurc.value > found.e_aurc.value
 
 
 def test_the_area_is_the_usual_one_without_ties():
@@ -189,7 +189,7 @@ def test_rows_that_are_all_right_or_all_wrong():
         end = 0.025 ** (1 / 30)
         assert found.accuracy_at(1)[:3] == pytest.approx((1, end, 1) if answer else (0, 0, 1 - end), abs=1e-9)
         assert found.aurc.value == pytest.approx(1 - answer)
-        assert (found.excess.value, found.excess.low) == (0, 0)
+        assert (found.e_aurc.value, found.e_aurc.low) == (0, 0)
         assert found.aurc.low <= found.aurc.value <= found.aurc.high
     one = kept([1], [0.7], labels=[0, 1])
     assert one.coverage.tolist() == [1]

@@ -26,10 +26,10 @@ def numbers(found):
 def test_the_known_best_threshold_is_found():
     y, s = sample(4000)
     found = calibrant.best_threshold(y, s, 0.1, rng=0)
-    assert found.of_costs == 0.1
-    assert found.threshold == pytest.approx(math.sqrt(0.1), abs=0.06)
+    assert found.implied_threshold == 0.1
+    assert found.value == pytest.approx(math.sqrt(0.1), abs=0.06)
     assert found.low <= math.sqrt(0.1) <= found.high
-    assert found.low <= found.threshold <= found.high
+    assert found.low <= found.value <= found.high
     assert found.high - found.low < 0.2
     assert found.gain_low > 0
     # By integrals of the family: acting from r on costs t E(1 - y; s >= r) + (1 - t) E(y; s < r).
@@ -42,21 +42,30 @@ def test_the_known_best_threshold_is_found():
 def test_what_is_gained_is_what_it_costs_less():
     y, s = sample()
     found = calibrant.best_threshold(y, s, (1, 9), rng=0)
-    assert found.cost == pytest.approx(found.as_is - found.gain, rel=1e-9)
+    assert found.cost == pytest.approx(found.cost_as_is - found.gain, rel=1e-9)
     assert found.cost_low < found.cost < found.cost_high
     assert found.gain_low < found.gain < found.gain_high
     by_class = np.stack([1 - s, s], axis=1)
-    assert found.as_is == pytest.approx(oracle.spent(y, by_class, [[1, 0], [0, 9]]), rel=1e-9)
+    assert found.cost_as_is == pytest.approx(oracle.spent(y, by_class, [[1, 0], [0, 9]]), rel=1e-9)
     regret = calibrant.regret(y, s, (1, 9), rng=0)
-    assert found.recalibrated == pytest.approx(regret.cost - regret.recovered, rel=1e-9)
-    assert float(found) == found.threshold
+    assert found.cost_recalibrated == pytest.approx(regret.cost - regret.recovered, rel=1e-9)
+    assert float(found) == found.value
 
 
 def test_costs_are_in_their_unit():
     y, s = sample()
     one, other = (calibrant.best_threshold(y, s, pair, rng=0) for pair in ((1, 9), (100, 900)))
-    assert (one.threshold, one.low, one.high) == (other.threshold, other.low, other.high)
-    for name in ("cost", "cost_low", "cost_high", "as_is", "recalibrated", "gain", "gain_low", "gain_high"):
+    assert (one.value, one.low, one.high) == (other.value, other.low, other.high)
+    for name in (
+        "cost",
+        "cost_low",
+        "cost_high",
+        "cost_as_is",
+        "cost_recalibrated",
+        "gain",
+        "gain_low",
+        "gain_high",
+    ):
         assert getattr(other, name) == pytest.approx(100 * getattr(one, name), rel=1e-9)
 
 
@@ -68,7 +77,7 @@ def test_a_matrix_of_two_actions_is_two_costs():
         np.testing.assert_allclose(numbers(found), numbers(pair), rtol=1e-9, atol=1e-12)
     # What both actions cost is spent, and not gained.
     dear = calibrant.best_threshold(y, s, [[2, 3], [14, 5]], rng=0)
-    assert dear.threshold == pair.threshold
+    assert dear.value == pair.value
     assert dear.gain == pytest.approx(pair.gain, rel=1e-9)
     assert dear.cost == pytest.approx(pair.cost + 2 + 3 * y.mean(), rel=1e-9)
     with pytest.raises(InputError, match=r"cost must be a threshold.*got a matrix of the shape \(2, 3\)"):
@@ -93,20 +102,20 @@ def test_rows_of_a_matrix_are_in_the_order_of_the_labels():
 def test_always_and_never(outcome, threshold, word):
     y, s = np.full(200, outcome), np.linspace(0.1, 0.9, 200)
     found = calibrant.best_threshold(y, s, 0.5, rng=0)
-    assert found.threshold == threshold
+    assert found.value == threshold
     assert str(found).startswith(word)
     # Rows beyond all that a fold has seen are acted on as the costs say.
     assert 0 <= found.cost <= 0.01
-    assert found.gain == pytest.approx(found.as_is, abs=0.01)
+    assert found.gain == pytest.approx(found.cost_as_is, abs=0.01)
     stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert stored["threshold"] == ("inf" if outcome == 0 else 0.0)
+    assert stored["value"] == ("inf" if outcome == 0 else 0.0)
 
 
 def test_costs_may_say_always_or_never():
     y, s = sample(100)
     always, never = (calibrant.best_threshold(y, s, pair, rng=0) for pair in ((-1, 5), (5, -1)))
-    assert (always.of_costs, always.threshold, always.low) == (-0.25, 0.0, 0.0)
-    assert (never.of_costs, never.threshold, never.high) == (1.25, math.inf, math.inf)
+    assert (always.implied_threshold, always.value, always.low) == (-0.25, 0.0, 0.0)
+    assert (never.implied_threshold, never.value, never.high) == (1.25, math.inf, math.inf)
     assert str(always).startswith("always act [always, always] instead of -0.25")
     for found in (always, never):
         assert BestThreshold.from_dict(found.to_dict()) == found
@@ -115,8 +124,8 @@ def test_costs_may_say_always_or_never():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"threshold": 2}, "best_threshold.threshold must lie in"),
-        ({"low": 0.9, "high": 0.95}, "best_threshold.low must not be above threshold"),
+        ({"value": 2}, "best_threshold.value must lie in"),
+        ({"low": 0.9, "high": 0.95}, "best_threshold.low must not be above value"),
         ({"cost_low": 3}, "best_threshold.cost_low must not be above cost"),
         ({"gain": -9}, "best_threshold.gain_low must not be above gain"),
         ({"level": 1}, "best_threshold.level must lie strictly between"),
@@ -139,7 +148,7 @@ def test_right_scores_keep_the_threshold_of_the_costs():
     s = rng.integers(1, 10, 3000) / 10
     y = (rng.random(3000) < s).astype(int)
     found = calibrant.best_threshold(y, s, 0.35, rng=0)
-    assert found.threshold == 0.35
+    assert found.value == 0.35
     assert found.gain == pytest.approx(0, abs=0.005)
     assert " more than as is " in str(found) or " less than as is " in str(found)
 
@@ -147,9 +156,9 @@ def test_right_scores_keep_the_threshold_of_the_costs():
 def test_the_sentence():
     y, s = sample()
     found = calibrant.best_threshold(y, s, (1, 9), rng=0)
-    assert str(found).startswith(f"act when the score is at least {found.threshold:.3g} [")
+    assert str(found).startswith(f"act when the score is at least {found.value:.3g} [")
     assert f"instead of 0.1: cost {found.cost:.3g} per row" in str(found)
-    assert repr(found) == f"BestThreshold({found.threshold:.3g}, cost {found.cost:.3g} per row, n=300)"
+    assert repr(found) == f"BestThreshold({found.value:.3g}, cost {found.cost:.3g} per row, n=300)"
 
 
 def test_a_sketch_answers_as_the_rows_do():
@@ -188,8 +197,8 @@ def test_counts_order_weights_and_clusters_of_one():
 )
 def test_odd_samples_have_an_answer(y, s):
     found = calibrant.best_threshold(y, s, 0.3, rng=0)
-    assert found.cost == pytest.approx(found.as_is - found.gain)
-    assert found.low <= found.threshold <= found.high
+    assert found.cost == pytest.approx(found.cost_as_is - found.gain)
+    assert found.low <= found.value <= found.high
     assert 0 <= found.cost <= 0.7
 
 

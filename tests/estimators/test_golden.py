@@ -84,8 +84,8 @@ def test_reliability_curve_equals_the_reference(name):
         known = np.array([np.nan if value is None else value for value in expected["reliability"]])
         both = ~np.isnan(known) & (at.n_eff > 0.05)
         assert both.sum() > 20
-        np.testing.assert_allclose(at.probability[both], known[both], atol=2e-3)
-        assert np.isnan(at.probability[np.isnan(known)]).all()
+        np.testing.assert_allclose(at.value[both], known[both], atol=2e-3)
+        assert np.isnan(at.value[np.isnan(known)]).all()
 
 
 def agree(values):

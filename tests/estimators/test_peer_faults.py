@@ -318,8 +318,8 @@ def test_the_curve_is_defined_at_scores_of_zero_and_one():
     curve = calibrant.reliability_curve(
         np.r_[np.arange(200) % 4 == 0, np.arange(200) % 4 != 0], p, n_boot=0, method="density"
     )
-    assert curve.at(0.0).probability == pytest.approx(0.25, abs=0.05)
-    assert curve.at(1.0).probability == pytest.approx(0.75, abs=0.05)
+    assert curve.at(0.0).value == pytest.approx(0.25, abs=0.05)
+    assert curve.at(1.0).value == pytest.approx(0.75, abs=0.05)
 
 
 @pytest.mark.parametrize("bandwidth", ["silverman", 0.033, 0.1])
@@ -336,8 +336,8 @@ def test_the_density_integrates_to_one(bandwidth, notion):
 
 def test_the_band_holds_the_curve_and_stays_within_the_unit_interval():
     curve = calibrant.reliability_curve(*binary(), n_boot=100, rng=0, method="density")
-    known = np.isfinite(curve.probability)
-    low, middle, high = curve.low[known], curve.probability[known], curve.high[known]
+    known = np.isfinite(curve.value)
+    low, middle, high = curve.low[known], curve.value[known], curve.high[known]
     assert known.any()
     assert np.all((low >= 0) & (low <= middle) & (middle <= high) & (high <= 1))
 
@@ -347,7 +347,7 @@ def test_a_seeded_bootstrap_is_reproducible():
         calibrant.reliability_curve(*binary(), n_boot=50, rng=rng, band="bootstrap", method="density")
         for rng in (1, 1, 2)
     )
-    for name in ("probability", "low", "high"):
+    for name in ("value", "low", "high"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
     assert not np.array_equal(first.low, other.low, equal_nan=True)
 

@@ -331,7 +331,7 @@ def test_adaptive_bins_from_cells_are_close_in_practice():
 def test_chunks_and_merges_give_the_sums_of_the_whole(seed, pieces):
     labels, score = data("saturated", 300, seed)
     whole, merged = sketches(labels, score, "classwise", pieces)
-    for a, b in zip(whole.evidence.sums.parts, merged.evidence.sums.parts, strict=True):
+    for a, b in zip(whole._score_data.sums.parts, merged._score_data.sums.parts, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-15)
 
 

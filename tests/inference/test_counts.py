@@ -47,7 +47,7 @@ def same(one, other, **tolerance):
 def curve(y, p, **options):
     """The curve and its band at some scores: its own nodes may differ in the last bit."""
     at = calibrant.reliability_curve(y, p, **options).at(GRID)
-    return np.stack([at.probability, at.low, at.high])
+    return np.stack([at.value, at.low, at.high])
 
 
 def mapped(method, y, p, **weights):
@@ -151,7 +151,7 @@ def test_counts_are_repeated_rows_for_assessments():
     counted = calibrant.assess(LABEL, SCORE, counts=COUNT, rng=0)
     repeated = calibrant.assess(LABEL[ROWS], SCORE[ROWS], rng=0)
     assert counted.rows == repeated.rows == counted.n
-    assert counted.warnings == repeated.warnings
+    assert counted.cautions == repeated.cautions
     assert str(counted) == str(repeated)
     for part in ("estimates", "scores", "accuracy"):
         same(*(found.to_dict()[part] for found in (counted, repeated)), rtol=1e-9, atol=1e-9)
@@ -210,7 +210,7 @@ def test_a_sketch_of_weights_has_the_size_of_the_rows():
 def hinted(y, p, weight):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
-        lines = calibrant.assess(y, p, sample_weight=weight, rng=0).warnings
+        lines = calibrant.assess(y, p, sample_weight=weight, rng=0).cautions
     return [line for line in lines if "pass counts instead of sample_weight" in line]
 
 

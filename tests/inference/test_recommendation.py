@@ -268,7 +268,7 @@ def test_a_vector_is_asked_about_both_classes_if_that_is_asked():
 
 def test_many_classes_are_represented_by_some():
     found = calibrant.recommend(matrix(60, 30), notion="classwise", estimators=["l:15"], repetitions=2, rng=0)
-    assert "20 of 30 classes stand for all" in found.notes
+    assert "20 of 30 classes stand for all" in found.cautions
 
 
 def test_counts_mean_repetition():
@@ -303,14 +303,14 @@ def test_many_rows_cost_no_more(monkeypatch):
     kw = {**FEW, "repetitions": 10}
     plain = calibrant.recommend(scores(3000), **kw)
     assert plain.n == 3000
-    assert plain.notes == ("200 rows stand for all, each counted several times",)
+    assert plain.cautions == ("200 rows stand for all, each counted several times",)
     weighted = calibrant.recommend(scores(3000), sample_weight=np.ones(3000), **kw)
     assert weighted.n == 400
-    assert weighted.notes == ("3000 rows asked for, 400 simulated",)
+    assert weighted.cautions == ("3000 rows asked for, 400 simulated",)
     monkeypatch.setattr(simulated, "MOST_COPIES", 4000)
     joint = calibrant.recommend(matrix(3000), notion="classwise", **kw)
     assert joint.n == 1000
-    assert len(joint.notes) == 2
+    assert len(joint.cautions) == 2
 
 
 def test_repetitions_follow_from_the_size():

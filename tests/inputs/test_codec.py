@@ -21,7 +21,7 @@ class Step:
     at: Annotated[Array, Shape((None,)), Ascending()]
     share: Annotated[float, Bounds(0, 1)] = 0.5
 
-    def check_fields(self):
+    def _check_fields(self):
         if self.at[0] > 1:
             raise InputError("at[0]", "be at most 1", self.at[0])
 

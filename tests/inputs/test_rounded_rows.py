@@ -189,7 +189,7 @@ def test_an_assessment_says_it_too(without_reference_estimators):
     y, groups = labels_of(p), np.arange(300) % 2
     found = calibrant.assess(y, p, groups=groups, rng=0)
     (sentence,) = found.estimate.cautions
-    assert sentence in found.warnings
+    assert sentence in found.cautions
     assert sentence in str(found)
     own = sum(slowly_renormalised(p[groups == k])[1] for k in (0, 1))
     assert sentence.startswith(f"{own} of 300 rows")
@@ -212,7 +212,7 @@ def test_a_sketch_counts_them_and_keeps_the_number(tmp_path):
     assert (again.digest, again.totals) == (whole.digest, whole.totals)
     sentence = f"{count} of 500 rows did not sum to 1 because of rounding and were renormalised."
     assert again.estimate(rng=0).cautions == (sentence,)
-    assert sentence in again.assess(rng=0).warnings
+    assert sentence in again.assess(rng=0).cautions
 
 
 def test_a_calibrator_takes_them():

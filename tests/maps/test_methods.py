@@ -108,7 +108,7 @@ def test_density_is_the_curve_by_density():
 
     score, outcome = rows()
     curve = calibrant.reliability_curve(outcome, score, method="density", band=None)
-    known = np.isfinite(curve.probability)
+    known = np.isfinite(curve.value)
     at = curve.score[known][5:-5:50]
     found = Calibrator("density").fit(score, outcome).predict_proba(at)
     np.testing.assert_allclose(found, np.interp(at, curve.score, curve.point), atol=1e-9)

@@ -89,7 +89,7 @@ def test_sums_in_pieces_lead_to_the_map_of_the_rows(method):
     sketch = pieces[0]
     for piece in pieces[1:]:
         sketch = sketch + piece
-    again = Calibrator(method).fit_question(sketch.task)
+    again = Calibrator(method)._fit_task(sketch._task)
     assert again.n_ == whole.n_ == 400
     assert again.classes_ == whole.classes_
     at = np.linspace(0.02, 0.98, 25)
@@ -184,7 +184,7 @@ def test_the_interval_is_the_band_of_the_curve():
         low, high = calibrator.predict_interval(at, level)
         np.testing.assert_allclose(low, curve.low[known], atol=1e-9)
         np.testing.assert_allclose(high, curve.high[known], atol=1e-9)
-        np.testing.assert_allclose(calibrator.predict_proba(at), curve.probability[known], atol=1e-9)
+        np.testing.assert_allclose(calibrator.predict_proba(at), curve.value[known], atol=1e-9)
 
 
 def test_the_interval_is_the_band_of_the_curve_where_scores_are_few():

@@ -131,7 +131,7 @@ def test_the_bound_does_not_pass_the_nearest_other_score():
 
 def test_bounds_in_the_wrong_order_are_refused():
     with pytest.raises(InputError, match="low must not be above high"):
-        Bounded(0.6, 0.4).check_fields()
+        Bounded(0.6, 0.4)._check_fields()
     content = json.loads(Calibrator().fit(*certain()).to_json())
     content["maps"][0]["low"] = 0.9999
     with pytest.raises(InputError, match=r"maps\[0\].low must not be above high"):

@@ -50,7 +50,7 @@ def a_curve(**changes):
     probability = np.where(defined, score**1.5, np.nan)
     settings = {
         "score": score,
-        "probability": probability,
+        "value": probability,
         "point": probability,
         "density": np.where(defined, 1.5, 0.0),
         "n_eff": np.where(defined, 160.0, 0.0),
@@ -243,7 +243,7 @@ def test_nothing_is_drawn_beyond_the_data(name):
     x, y = drawn_points(ax).T
     bins, grid = a_diagram(), a_curve()
     sources = [bins.score] if name in ("diagram", "overlay") else []
-    sources += [grid.score[np.isfinite(grid.probability)]] if name != "diagram" else []
+    sources += [grid.score[np.isfinite(grid.value)]] if name != "diagram" else []
     data = np.concatenate(sources)
     assert x.min() >= np.nanmin(data)
     assert x.max() <= np.nanmax(data)
@@ -267,7 +267,7 @@ def test_a_curve_without_a_band_has_none():
 
 
 def test_results_without_any_data_are_drawn_empty():
-    nothing = {name: np.full(201, np.nan) for name in ("probability", "low", "high", "lce")}
+    nothing = {name: np.full(201, np.nan) for name in ("value", "low", "high", "lce")}
     bare = {"n_eff": np.zeros(201), "histogram": (np.linspace(0, 1, 51), np.full(50, 1e-9))}
     for draw in (plot.curve, plot.local_error):
         ax = draw(a_curve(**nothing | bare), axes())
@@ -284,7 +284,7 @@ def test_a_curve_resting_on_few_observations_is_faint():
     ax = plot.curve(a_curve(n_eff=rows), axes())
     firm, faint = [line for line in ax.lines if line.get_label() != "calibrated"]
     for line, part in ((firm, grid.score <= 0.6), (faint, grid.score > 0.6)):
-        np.testing.assert_array_equal(np.isfinite(line.get_ydata()), part & np.isfinite(grid.probability))
+        np.testing.assert_array_equal(np.isfinite(line.get_ydata()), part & np.isfinite(grid.value))
     assert faint.get_alpha() < firm.get_alpha()
 
 
@@ -493,7 +493,7 @@ def test_scores_that_are_few_are_points_with_bars_and_no_line():
     score = np.array([0.1, 0.4, 0.9])
     rows = {"score": score, "n_eff": np.array([50.0, 40.0, 3.0]), "density": np.ones(3), "discrete": True}
     middle = {
-        "probability": score,
+        "value": score,
         "point": score,
         "low": score - 0.05,
         "high": score + 0.05,

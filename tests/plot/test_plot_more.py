@@ -94,7 +94,7 @@ def some_curves(count):
     for i in range(count):
         middle = grid ** (0.6 + 0.3 * i)
         changes = {"low": middle - 0.04, "high": middle + 0.04, "n_eff": np.full(201, 50.0)}
-        made[f"model {i}"] = a_curve(probability=middle, lce=middle - grid, error=0.01 * i, **changes)
+        made[f"model {i}"] = a_curve(value=middle, lce=middle - grid, error=0.01 * i, **changes)
     return made
 
 
@@ -423,7 +423,7 @@ def test_models_are_curves_on_one_square():
     drawn = [line for line in ax.lines if line.get_label() != "calibrated" and len(line.get_xdata())]
     firm = [line for line in drawn if np.isfinite(line.get_ydata()).any()]
     for line, result in zip(firm, curves.values(), strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), result.probability)
+        np.testing.assert_array_equal(line.get_ydata(), result.value)
     assert ax.get_aspect() == 1
     assert not of_type(ax, PolyCollection)
     texts = [text.get_text() for text in ax.get_legend().get_texts()]

@@ -116,7 +116,7 @@ def test_moving_along_the_score_axis_reads_off_what_a_score_means(visit):
     score, means, low, high = map(float, found.groups())
     assert score == 0.83
     at = binary().curve.at(score)
-    assert (means, low, high) == pytest.approx((at.probability, at.low, at.high), abs=0.011)
+    assert (means, low, high) == pytest.approx((at.value, at.low, at.high), abs=0.011)
     cross = page.locator("#even .cross")
     assert cross.get_attribute("visibility") == "visible"
     assert float(cross.get_attribute("x1")) == pytest.approx(left + 0.83 * side, abs=1)

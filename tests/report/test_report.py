@@ -91,7 +91,7 @@ def test_the_embedded_numbers_are_the_curve(found):
     data = json.loads(text_)
     curve = picture_of(found).curve
     np.testing.assert_allclose(
-        np.interp(data["score"], curve.score, np.nan_to_num(curve.probability)),
+        np.interp(data["score"], curve.score, np.nan_to_num(curve.value)),
         [v or 0.0 for v in data["means"]],
         atol=1e-5,
     )

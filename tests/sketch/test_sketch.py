@@ -50,7 +50,7 @@ def made(notion, y, p, **options):
 
 
 def numbers(sketch):
-    cells = sketch.evidence
+    cells = sketch._score_data
     return [*cells.arrays, np.asarray(cells.squares), np.array(astuple(sketch.totals))]
 
 
@@ -61,7 +61,7 @@ def same(one, other):
         mine, theirs = getattr(one, name), getattr(other, name)
         assert mine == theirs, name
         assert repr(mine) == repr(theirs), name
-    assert one.evidence.support == other.evidence.support
+    assert one._score_data.support == other._score_data.support
     for mine, theirs in zip(numbers(one), numbers(other), strict=True):
         assert mine.shape == theirs.shape
         assert mine.tobytes() == theirs.tobytes()
@@ -194,7 +194,7 @@ def test_nobody_else_sees_an_update(notion):
     sketch = made(notion, y, p)
     others = [sketch + Sketch(notion), Sketch(notion) + sketch, sum([sketch]), copy.copy(sketch)]
     others += [copy.deepcopy(sketch), pickle.loads(pickle.dumps(sketch))]
-    seen, kept = sketch.evidence, numbers(sketch)
+    seen, kept = sketch._score_data, numbers(sketch)
     before, kept = sketch.digest, [part.copy() for part in kept]
     curve, boxes, found = sketch.curve(n_boot=0), sketch.diagram(), sketch.histogram(bins=10)
     told = repr((curve, boxes, found))
@@ -286,8 +286,8 @@ def test_counts_that_rounding_moves_are_counts_in_pieces_too(step):
         updated.update(y_part, p_part, counts=w_part)
     due = Sketch("binary").update(y, p, counts=w)
     for sketch in (merged, updated):
-        assert sketch.evidence.counts
-        assert len(sketch.evidence.arrays) == 5
+        assert sketch._score_data.counts
+        assert len(sketch._score_data.arrays) == 5
         assert sketch.n == pytest.approx(due.n, rel=1e-12)
 
 
@@ -298,7 +298,7 @@ def test_counts_that_rounding_moves_are_counts_in_pieces_too(step):
 def test_a_thousand_classes_stay_small_while_they_are_updated(weights):
     y, p = matrix(50, classes=1000)
     weight = {"none": None, "counts": np.arange(50) + 1, "floats": np.arange(50) / 10 + 1}[weights]
-    held = sum(part.nbytes for part in made("classwise", y, p, **weighing(weight)).evidence.arrays)
+    held = sum(part.nbytes for part in made("classwise", y, p, **weighing(weight))._score_data.arrays)
     # Only importance weights have squares that nothing else tells.
     assert held == 1000 * COARSE.size * (6 if weights == "floats" else 5) * 8
     assert held < 110e6
@@ -385,7 +385,7 @@ def test_many_rows_at_once_have_the_sums_of_few_at_a_time(notion, classes, preci
     pieces = Sketch(notion, **asked)
     for a, b in itertools.pairwise([*range(0, 10_000, 1000), *range(10_000, n + 1, 15_000)]):
         pieces.update(y[a:b], p[a:b])
-    for one, other in zip(found.evidence.sums.parts, pieces.evidence.sums.parts, strict=True):
+    for one, other in zip(found._score_data.sums.parts, pieces._score_data.sums.parts, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(astuple(found.totals), astuple(pieces.totals), rtol=1e-12)
     value = calibrant.ece(y, p, notion=notion, estimator="uniform:15", **asked)
@@ -485,7 +485,7 @@ def test_strongly_weighted_rows_and_their_sketch_say_the_same(rows, pieces):
         rows_band = calibrant.reliability_curve(y, score, sample_weight=weight, n_boot=0, **how).at(
             [0.2, 0.5, 0.8]
         )
-        for name in ("probability", "low", "high", "n_eff"):
+        for name in ("value", "low", "high", "n_eff"):
             np.testing.assert_allclose(getattr(band, name), getattr(rows_band, name), rtol=2e-3)
     boxes = sketch.diagram(binning="uniform:15")
     rows_boxes = calibrant.reliability_diagram(y, score, sample_weight=weight, binning="uniform:15")
@@ -581,7 +581,7 @@ def test_curves_diagrams_histograms_and_local_errors_are_those_of_the_rows(notio
         rows = each(calibrant.reliability_curve(y, p, **options, **asked))
         for mine, theirs in zip(each(sketch.curve(**asked)), rows, strict=True):
             here, there = mine.at(at), theirs.at(at)
-            for name in ("probability", "low", "high"):
+            for name in ("value", "low", "high"):
                 np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=2e-3)
             assert (mine.label, mine.n, mine.notion) == (theirs.label, theirs.n, theirs.notion)
         rows = calibrant.lce(y, p, at, **how, **options)
@@ -704,10 +704,14 @@ def test_an_assessment_has_the_numbers_of_the_rows(assessed):
         for name, one in found.by_estimator.items():
             assert one.value == pytest.approx(rows.by_estimator[name].value, abs=5e-3)
         assert (found.rows, found.n, found.classes) == (rows.rows, rows.n, rows.classes)
-        assert (found.asked, found.level, found.seed) == (rows.asked if notion == "binary" else None, 0.95, 0)
+        assert (found.pos_label, found.level, found.seed) == (
+            rows.pos_label if notion == "binary" else None,
+            0.95,
+            0,
+        )
         assert found.digest == sketch.digest
         assert found.curve.keys() == rows.curve.keys() if notion == "classwise" else found.curve.n == rows.n
-        np.testing.assert_allclose(found.odds.counts.sum(), rows.odds.counts.sum())
+        np.testing.assert_allclose(found.log_odds.counts.sum(), rows.log_odds.counts.sum())
         if kind == "vector":
             for name in ("observed", "expected", "low", "high"):
                 for part in ("balance", "accuracy"):
@@ -781,7 +785,7 @@ def test_an_assessment_counts_its_steps_and_names_its_classes():
 
 
 def warned(notion, y, p, **options):
-    return made(notion, y, p, **options).assess(rng=0).warnings
+    return made(notion, y, p, **options).assess(rng=0).cautions
 
 
 @pytest.mark.usefixtures("without_reference_estimators")
@@ -799,7 +803,7 @@ def test_a_sketch_warns_as_the_rows_do():
     ]
     what = "a label whose score was exactly 0"
     for labels, p in cases:
-        rows = calibrant.assess(labels, p, rng=0).warnings
+        rows = calibrant.assess(labels, p, rng=0).cautions
         own = [line.replace("a score of exactly 0 or 1 and the outcome it rules out", what) for line in rows]
         if p is saturated:
             # The cell of a score of exactly 1 holds others too, from which sums do not tell it.
@@ -837,7 +841,7 @@ def test_estimators_with_more_bins_than_cells_are_left_out_and_named():
     found = sketch.assess(rng=0)
     assert list(found.by_estimator) == ["auto", "density"]
     named = "uniform, adaptive, uniform-convex, adaptive-convex"
-    assert f"A sketch has fewer cells than these would have bins: {named}." in found.warnings
+    assert f"A sketch has fewer cells than these would have bins: {named}." in found.cautions
 
 
 # --- the page and its example ----------------------------------------------------------------------
@@ -972,3 +976,62 @@ def test_a_model_that_is_sure_and_right_is_calibrated():
     for notion in ("confidence", "classwise"):
         assert calibrant.estimate(y, np.eye(3)[y], notion=notion, rng=0).p_value > 0.5
         assert Sketch(notion).update(y, np.eye(3)[y]).estimate(rng=0).p_value > 0.3
+
+
+@pytest.mark.parametrize("vector", [True, False])
+def test_the_first_update_decides_the_notion_as_ece_does(vector, tmp_path):
+    y, p = binary(200) if vector else matrix(200)
+    sketch = Sketch()
+    assert sketch.notion is None
+    assert repr(sketch) == "Sketch(notion=None, n=0)"
+    sketch.update(y[:100], p[:100]).update(y[100:], p[100:])
+    assert sketch.notion == ("binary" if vector else "confidence")
+    assert sketch.ece(estimator="uniform") == pytest.approx(calibrant.ece(y, p, estimator="uniform"))
+    told = Sketch(sketch.notion).update(y[:100], p[:100]).update(y[100:], p[100:])
+    assert sketch.digest == told.digest
+    sketch.save(tmp_path / "day.sketch")
+    assert Sketch.load(tmp_path / "day.sketch").notion == sketch.notion
+
+
+def test_an_empty_sketch_of_unknown_notion_merges_with_any(tmp_path):
+    y, p = matrix(50)
+    Sketch().save(tmp_path / "none.sketch")
+    for notion in ("classwise", "confidence", "top:2"):
+        full = Sketch(notion).update(y, p)
+        for empty in (Sketch(), Sketch.load(tmp_path / "none.sketch")):
+            for both in (full + empty, empty + full):
+                assert (both.notion, both.digest) == (notion, full.digest)
+    assert (Sketch() + Sketch()).notion is None
+    assert (Sketch() + Sketch("classwise")).notion == "classwise"
+    with pytest.raises(ValueError, match="sketches must have the same notion, got 'binary' and 'confidence'"):
+        Sketch("binary") + Sketch("confidence")
+
+
+def test_an_empty_sketch_of_unknown_notion_says_what_is_missing():
+    asked = [
+        Sketch.ece,
+        Sketch.estimate,
+        Sketch.assess,
+        Sketch.curve,
+        Sketch.diagram,
+        Sketch.histogram,
+        Sketch.regret_curve,
+        Sketch.risk_coverage,
+        Sketch.calibrator,
+        lambda sketch: sketch.ece(estimator="uniform"),
+        lambda sketch: sketch.regret(0.5),
+        lambda sketch: sketch.best_threshold(0.5),
+        lambda sketch: sketch.lce(0.5),
+    ]
+    for ask in asked:
+        with pytest.raises(ValueError, match=r"the sketch is empty: call update\(y_true, y_prob\) first"):
+            ask(Sketch())
+
+
+def test_a_refused_first_update_decides_nothing():
+    sketch = Sketch()
+    with pytest.raises(ValueError, match="y_prob"):
+        sketch.update([0, 1], [0.5, 2.0])
+    assert sketch.notion is None
+    y, p = matrix(50)
+    assert sketch.update(y, p).notion == "confidence"

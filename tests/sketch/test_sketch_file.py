@@ -275,7 +275,7 @@ def answers(sketch):
     assert 0 <= sketch.ece(estimator="uniform:10") <= 1
     assert np.isfinite(sketch.n)
     assert sketch.n > 0
-    for residuals in sketch.task.residuals:
+    for residuals in sketch._task.residuals:
         assert np.all(np.isfinite(residuals.spread) & (residuals.spread > 0))
 
 

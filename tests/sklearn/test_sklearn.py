@@ -503,13 +503,13 @@ def test_it_draws_the_curve_and_the_diagram_of_calibrant():
     diagram = calibrant.reliability_diagram(y, p, binning="adaptive:7", **given)
     settings = {"n_bins": 7, "strategy": "quantile", "level": 0.8, "rng": 3, "sample_weight": weight}
     display = ReliabilityDisplay.from_estimator(model, X, y, **settings)
-    np.testing.assert_allclose(display.curve.probability, curve.probability)
+    np.testing.assert_allclose(display.curve.value, curve.value)
     np.testing.assert_allclose(display.curve.low, curve.low)
     np.testing.assert_allclose(display.diagram.frequency, diagram.frequency)
     drawn = display.line_.get_ydata()
     held = np.isfinite(drawn)
     assert held.any()
-    np.testing.assert_allclose(drawn[held], curve.probability[held])
+    np.testing.assert_allclose(drawn[held], curve.value[held])
     (bins,) = (one for one in display.ax_.collections if isinstance(one, PathCollection))
     np.testing.assert_allclose(np.asarray(bins.get_offsets())[:, 1], display.prob_true)
 

@@ -78,7 +78,7 @@ def test_a_sketch_of_the_largest_scores_is_saved_and_read(tmp_path):
     sketch.save(tmp_path / "a.sketch")
     again = Sketch.load(tmp_path / "a.sketch")
     assert (again.notion, again.digest) == ("top:2", sketch.digest)
-    assert again.evidence.support == (0.5, 1.0)
+    assert again._score_data.support == (0.5, 1.0)
 
 
 def test_the_order_of_columns_matters_only_to_ties():
@@ -171,7 +171,7 @@ def test_everything_answers_about_pairs_in_their_words():
     assert calibrant.score_histogram(right, confidence, notion="correctness").positive.sum() == right.sum()
     assessment = calibrant.assess(right, confidence, notion="correctness", rng=0)
     assert list(assessment.estimates) == ["correctness"]
-    assert assessment.asked is None
+    assert assessment.pos_label is None
     assert assessment.verdict.startswith("Overconfident by")
     assert "turns out right" in assessment.summary
     assert assessment.accuracy.frequency == pytest.approx(right.mean())

@@ -77,7 +77,7 @@ def test_a_comparison_computes_the_posterior_of_each_model_once(computed):
 def test_rows_and_sums_make_the_same_question(notion):
     y, score = binary()
     rows = CalibrationTask.of(inputs.predictions(y, score), named(notion))
-    sums = Sketch(notion).update(y, score).task
+    sums = Sketch(notion).update(y, score)._task
     assert (rows.labels, rows.positive, rows.label) == (sums.labels, sums.positive, sums.label)
     assert rows.n == sums.n
     for ours, theirs in zip(rows.residuals, sums.residuals, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from calibrant import inputs
@@ -43,13 +44,20 @@ def build_task(
     if is_sketch(y_true):
         sketch = alone(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
         if estimator is not None:
-            sketch.check_bins(estimator)
-        return sketch.task
+            sketch._check_bins(estimator)
+        return sketch._task
     data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
     if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
         # Four steps up: this function, the public one, what checks its keywords, and who called that.
         warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
     return CalibrationTask.of(data, usual(notion, vector=data.score.ndim == 1))
+
+
+def class_names_of(y_true: Any, labels: Sequence[Any], class_names: Any) -> dict[Any, str]:
+    """Return the name of each class by label; a sketch has names of its own, unless others are given."""
+    if class_names is None and is_sketch(y_true):
+        class_names = y_true._class_names
+    return inputs.class_names(labels, class_names)
 
 
 def alone(

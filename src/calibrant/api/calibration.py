@@ -13,7 +13,7 @@ import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.build_task import alone, build_task, chosen_bins, is_sketch, read
+from calibrant.api.build_task import alone, build_task, chosen_bins, class_names_of, is_sketch, read
 from calibrant.estimators.base import measure
 from calibrant.inputs import Array, Seed
 from calibrant.tasks import usual
@@ -167,13 +167,14 @@ def estimate(
     strategy: Literal["uniform", "quantile"] | None = None,
     norm: Norm = "l1",
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     n_resamples: int | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Estimate:
@@ -191,8 +192,9 @@ def estimate(
         Mean or root mean square of the gap; of the canonical notion, as for `ece`.
     level : float
         Level of the interval for the true error.
-    rng : int or numpy.random.Generator, optional
-        Seed of null and test, which the estimate records; the interval does not depend on it.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of null and test, which the estimate records; the interval does not depend on it. The same
+        data give the same result; None draws a new seed at each call.
     n_resamples : int, optional
         Number of calibrated data sets simulated for the test, 999 by default: the p-value is at least
         1 / (1 + n_resamples). With more than 20 classes it is the number for each class whose p-value is
@@ -200,6 +202,9 @@ def estimate(
     progress : bool or callable, optional
         Many classes take a while: True shows how far it is on standard error; a callable is called as
         progress(done, total).
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -219,17 +224,19 @@ def estimate(
     >>> result.low < 1 / 6 < result.high, result.p_value, result.over > result.under
     (True, 0.001, True)
     """
+    from calibrant.curves import rename_classes
     from calibrant.inference import estimate as inference
 
     estimator = chosen_bins(estimator, n_bins, strategy)
     check_whole(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
+    names = class_names_of(y_true, task.labels, class_names)
     steps = inputs.Steps(inputs.progress(progress), inference.count_steps(task))
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
     result = inference.estimate(task, step=steps, n_resamples=n_resamples, **options)
     steps.end()
-    return result
+    return rename_classes(result, names)
 
 
 @inputs.helpful
@@ -242,13 +249,14 @@ def compare(
     estimator: EstimatorLike = "auto",
     norm: Norm = "l1",
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     n_resamples: int | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Comparison:
@@ -266,6 +274,9 @@ def compare(
         As for `estimate`.
     progress, percent
         As for `estimate`.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -281,6 +292,7 @@ def compare(
     >>> result.differences["sharp"].low > 0
     True
     """
+    from calibrant.curves import rename_classes
     from calibrant.inference.comparison import compare_questions
     from calibrant.inference.estimate import count_steps
 
@@ -304,9 +316,11 @@ def compare(
     if len(set(notions.values())) > 1:
         hint = "vectors and matrices differ: name the notion"
         raise inputs.InputError("models", "all use the same notion", notions, hint=hint)
+    called = class_names_of(y_true, tasks[names[0]].labels, class_names)
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
     steps = inputs.Steps(inputs.progress(progress), sum(map(count_steps, tasks.values())))
-    return compare_questions(tasks, first, step=steps, n_resamples=n_resamples, **options)
+    found = compare_questions(tasks, first, step=steps, n_resamples=n_resamples, **options)
+    return rename_classes(found, called)
 
 
 @inputs.helpful
@@ -318,7 +332,7 @@ def compare_calibrators(
     cv: int = 5,
     notion: str | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -348,8 +362,8 @@ def compare_calibrators(
         Type of calibration error to report; the default is that of `ece`.
     level : float, default=0.95
         Level of all intervals.
-    rng : int or numpy.random.Generator, optional
-        Seed of the folds and of the simulations; the result records it.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the folds and of the simulations, which the result records; None draws a new one.
     sample_weight, counts, cluster, labels, pos_label, percent
         As for `estimate`.
     progress : callable, optional
@@ -402,11 +416,12 @@ def reliability_curve(
     n_boot: int | None = None,
     level: float = 0.95,
     band: Band | None = "pointwise",
-    rng: Seed = None,
+    rng: Seed = 0,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
@@ -435,11 +450,14 @@ def reliability_curve(
         whole curve. With `method="density"` pointwise is "corrected", which accounts for the bias of
         smoothing and needs no resamples; "bootstrap" is the paper's, which shows the noise alone and
         needs `n_boot`. None for no band.
-    rng : int or numpy.random.Generator, optional
-        Seed of the bootstrap; the posterior needs none.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the bootstrap; the posterior needs none. None draws a new seed.
     progress : bool or callable, optional
         While the bootstrap runs, True shows how far it is on standard error; a callable is called as
         progress(done, n_boot).
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -457,11 +475,15 @@ def reliability_curve(
     >>> bool(point.low < 0.25 < point.high)
     True
     """
-    from calibrant.curves import curve_of
+    from calibrant.curves import curve_of, rename_classes
 
     refuse_whole(notion)
-    return curve_of(
-        build_task(y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent),
+    task = build_task(
+        y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
+    )
+    names = class_names_of(y_true, task.labels, class_names)
+    curve = curve_of(
+        task,
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -471,6 +493,7 @@ def reliability_curve(
         rng=rng,
         progress=inputs.progress(progress),
     )
+    return rename_classes(curve, names)
 
 
 @inputs.helpful
@@ -489,6 +512,7 @@ def reliability_diagram(
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     percent: bool = False,
 ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
     """Fit mean score and frequency in each bin, with bars; for a matrix, accuracy by confidence.
@@ -507,6 +531,9 @@ def reliability_diagram(
         Interval of each frequency.
     level : float
         Its level.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Examples
     --------
@@ -515,14 +542,16 @@ def reliability_diagram(
     >>> diagram.frequency
     array([0.5, 1. ])
     """
-    from calibrant.curves import bins_of, diagram_of, each_problem
+    from calibrant.curves import bins_of, diagram_of, each_problem, rename_classes
 
     binning = chosen_bins(binning, n_bins, strategy)
     refuse_whole(notion)
     bins = bins_of(binning, mapping)
     options: dict[str, Any] = {"counts": counts, "percent": percent, "estimator": bins}
     task = build_task(y_true, y_prob, notion, sample_weight, labels, pos_label, **options)
-    return each_problem(task, diagram_of, binning=bins, interval=interval, level=level)
+    names = class_names_of(y_true, task.labels, class_names)
+    diagram = each_problem(task, diagram_of, binning=bins, interval=interval, level=level)
+    return rename_classes(diagram, names)
 
 
 @inputs.helpful
@@ -536,6 +565,7 @@ def score_histogram(
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     percent: bool = False,
 ) -> ScoreHistogram | ByClass[ScoreHistogram]:
     """Count the scores by outcome: of the class or of another; for a matrix, confidences right or wrong.
@@ -546,6 +576,9 @@ def score_histogram(
         As for `ece`. With `notion="classwise"` the answer is a mapping from class to histogram.
     bins : int
         Number of cells of equal width.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Examples
     --------
@@ -554,13 +587,14 @@ def score_histogram(
     >>> counts.positive, counts.negative
     (array([1., 2.]), array([1., 0.]))
     """
-    from calibrant.curves import each_problem, histogram_of
+    from calibrant.curves import each_problem, histogram_of, rename_classes
 
     refuse_whole(notion)
     task = build_task(
         y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
     )
-    return each_problem(task, histogram_of, bins=bins)
+    names = class_names_of(y_true, task.labels, class_names)
+    return rename_classes(each_problem(task, histogram_of, bins=bins), names)
 
 
 @inputs.helpful
@@ -623,7 +657,7 @@ def assess(
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     name: str | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     n_resamples: int | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
@@ -659,8 +693,8 @@ def assess(
         Name of the data, and the command that made this, for the report.
     level : float
         Level of all intervals; those of classes and groups hold together at it.
-    rng : int or numpy.random.Generator, optional
-        Seed of the simulations; the assessment records it.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the simulations, which the assessment records; None draws a new one.
     n_resamples : int, optional
         Number of calibrated data sets simulated for each test. By default 999, and more for a group (or one
         of more than 20 classes) whose p-value is small, as many as let it be rejected among all of them;
@@ -721,8 +755,9 @@ def recommend(
     counts: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     repetitions: int | None = None,
-    rng: Seed = None,
+    rng: Seed = 0,
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Recommendation:
@@ -758,10 +793,13 @@ def recommend(
         and the same result as repeating the rows. Not together with `sample_weight`.
     repetitions : int, optional
         Data sets simulated for each curve; by default 200, and fewer, down to 30, for many rows.
-    rng : int or numpy.random.Generator, optional
-        Seed; the recommendation records the one it used.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed, which the recommendation records; None draws a new one.
     progress : bool or callable, optional
         True shows how far it is on standard error; a callable is called as progress(done, total).
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -778,6 +816,7 @@ def recommend(
     >>> bool(biased[0].bias > 0.03)
     True
     """
+    from calibrant.curves import rename_classes
     from calibrant.inference.recommendation import rank_estimators
 
     refuse_whole(notion)
@@ -785,7 +824,8 @@ def recommend(
     data = inputs.unlabelled(y_prob, labels=labels, pos_label=pos_label, percent=percent, **weights)
     if percent:
         inputs.check_percent(float(data.score.max()))
-    return rank_estimators(
+    names = inputs.class_names(data.labels, class_names)
+    found = rank_estimators(
         data,
         usual(notion, vector=data.score.ndim == 1),
         n=n,
@@ -794,3 +834,4 @@ def recommend(
         rng=rng,
         progress=inputs.progress(progress),
     )
+    return rename_classes(found, names)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.build_task import alone, build_task, read
+from calibrant.api.build_task import alone, build_task, class_names_of, read
+from calibrant.curves import rename_classes
 from calibrant.decisions import (
     BestThreshold,
     Regret,
@@ -38,11 +39,12 @@ def regret(
     actions: Sequence[str] | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     percent: bool = False,
 ) -> Regret:
     """Measure the decision regret: the extra cost of acting on the scores instead of on calibrated ones.
@@ -77,10 +79,13 @@ def regret(
         Who or what each row is of, where rows of one depend on each other.
     level : float
         Of the interval.
-    rng : int or Generator, optional
-        Of the simulated calibrated data behind `null`; nothing else depends on it.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the simulated calibrated data behind `null`; nothing else depends on it. None draws a new one.
     percent : bool
         Whether scores are percentages, from 0 to 100. Thresholds and costs are not.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -108,11 +113,12 @@ def regret(
     rows = y_prob, None, sample_weight, labels, pos_label, cluster
     if isinstance(y_true, Sketch):
         sketch = alone(y_true, *rows, counts=counts, percent=percent)
-        task, costs = sketch.deciding(cost, actions)
+        task, costs = sketch._decision_task(cost, actions)
     else:
         data = read(y_true, *rows, counts=counts, percent=percent)
         task, costs = deciding(data, cost, actions, labels)
-    return regret_of(task, costs, level=level, seed=seed)
+    names = class_names_of(y_true, task.labels, class_names)
+    return rename_classes(regret_of(task, costs, level=level, seed=seed), names)
 
 
 @inputs.helpful
@@ -124,11 +130,12 @@ def regret_curve(
     other: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     percent: bool = False,
 ) -> RegretCurve:
     """Measure the regret at every threshold, with a band over all of them, beside the decision curves.
@@ -142,8 +149,11 @@ def regret_curve(
         Scores of another model for the same rows: `difference` is the net benefit of `y_prob` less its.
     level : float
         Of the band.
-    rng : int or Generator, optional
-        As in `regret`; it makes no difference, since the result depends on the data alone.
+    rng : int, numpy.random.Generator or None, default=0
+        Accepted as in `regret`; the result depends on the data alone.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -163,13 +173,13 @@ def regret_curve(
     inputs.seeded(rng)
     rows = None, sample_weight, labels, pos_label, cluster
     task = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
-    compared = None
+    names, compared = class_names_of(y_true, task.labels, class_names), None
     if other is not None:
         if isinstance(y_true, Sketch):
             raise inputs.InputError("other", "be left out for a sketch, which has no rows to pair")
         with inputs.within("other"):
             compared = _about_one(y_true, other, *rows, counts=counts, percent=percent)
-    return regret_curve_of(task, at, level=level, other=compared)
+    return rename_classes(regret_curve_of(task, at, level=level, other=compared), names)
 
 
 @inputs.helpful
@@ -180,11 +190,12 @@ def best_threshold(
     *,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     percent: bool = False,
 ) -> BestThreshold:
     """Choose the threshold of least expected cost, where the scores themselves cannot be changed.
@@ -199,8 +210,11 @@ def best_threshold(
         A threshold, or the costs of a false alarm and of a miss, such as (1, 9) or "1:9".
     level : float
         Of the intervals.
-    rng : int or Generator, optional
-        As in `regret`; it makes no difference, since the result depends on the data alone.
+    rng : int, numpy.random.Generator or None, default=0
+        Accepted as in `regret`; the result depends on the data alone.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
 
     Returns
     -------
@@ -217,8 +231,11 @@ def best_threshold(
     inputs.seeded(rng)
     rows = None, sample_weight, labels, pos_label, cluster
     task = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
-    costs = y_true.deciding(cost)[1] if isinstance(y_true, Sketch) else cost_of(task, cost, labels=labels)
-    return best_threshold_of(task, costs.as_threshold(), level=level)
+    costs = (
+        y_true._decision_task(cost)[1] if isinstance(y_true, Sketch) else cost_of(task, cost, labels=labels)
+    )
+    names = class_names_of(y_true, task.labels, class_names)
+    return rename_classes(best_threshold_of(task, costs.as_threshold(), level=level), names)
 
 
 @inputs.helpful
@@ -233,7 +250,7 @@ def risk_coverage(
     pos_label: Hashable = None,
     cluster: ArrayLike | None = None,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     percent: bool = False,
 ) -> RiskCoverage:
     """Compute the risk-coverage curve: accuracy of the most confident predictions at each coverage.
@@ -265,8 +282,8 @@ def risk_coverage(
         Who or what each row is of; rows of one cluster may depend on each other in any way.
     level : float
         Level of all intervals, and of the band.
-    rng : int or numpy.random.Generator, optional
-        Seed of the draws from which the band takes its width.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the draws from which the band takes its width; None draws a new one.
 
     Returns
     -------
@@ -293,7 +310,7 @@ def risk_coverage(
 def _about_one(y_true: Any, *rows: Any, **more: Any) -> CalibrationTask:
     """Ask about one class, which has to be named where there are more than two."""
     if isinstance(y_true, Sketch):
-        return alone(y_true, *rows, **more).about_one_class
+        return alone(y_true, *rows, **more)._about_one_class
     data = read(y_true, *rows, **more)
     if data.positive is None:
         rule = f"name one of {list(data.labels)}, the class that the decision is about"

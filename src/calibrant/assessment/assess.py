@@ -20,7 +20,7 @@ from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
 from calibrant.assessment.probability_transfer import probability_transfer_of
 from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
-from calibrant.curves import Progress, curve_of, diagram_of, each_problem
+from calibrant.curves import Progress, curve_of, diagram_of, each_problem, rename_classes
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
 from calibrant.inference.clusters import ClusterAdjustment
@@ -124,7 +124,8 @@ def assess_predictions(
     """Assess rows by every notion that applies, the headline first; see `calibrant.assess`."""
     level = inputs.level(level)
     vector = data.score.ndim == 1
-    names = names_of(data.labels, class_names, vector=vector)
+    renamed = inputs.class_names(data.labels, class_names)
+    names = names_of(data.labels, renamed, vector=vector)
     notions = applicable(headline, n_classes=len(names), one_asked=pos_label is not None)
     tasks = [CalibrationTask.of(data, notion) for notion in notions]
     scores, tempered = _scores(tasks, names, data)
@@ -143,7 +144,8 @@ def assess_predictions(
         decision=None if cost is None else deciding(data, cost, labels=labels),
         tempered=tempered,
     )
-    return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress, n_resamples)
+    seen = seen_in_rows(data, names, headline)
+    return rename_classes(_assemble(material, seen, level, rng, progress, n_resamples), renamed)
 
 
 @one_blas_thread()
@@ -161,25 +163,30 @@ def assess_sketch(
     n_resamples: int | None = None,
 ) -> Assessment:
     """Assess a sketch by its one notion, as far as its sums allow; see `calibrant.assess`."""
-    level, task = inputs.level(level), sketch.task
-    names = names_of(sketch.labels, class_names, vector=sketch.is_vector)
+    level, task = inputs.level(level), sketch._task
+    given = sketch._class_names if class_names is None else class_names
+    renamed = inputs.class_names(sketch.labels, given)
+    names = names_of(sketch.labels, renamed, vector=sketch.is_vector)
     usual = reference_estimators_for(task.notion, len(names))
-    by_estimator = [estimator_name for estimator_name in usual if sketch.has_cells_for(estimator_name)]
+    by_estimator = [estimator_name for estimator_name in usual if sketch._has_cells_for(estimator_name)]
     material = Material(
         tasks=[task],
         names=names,
         by_estimator=by_estimator,
-        groups=[Group(str(key), own.totals.rows, own.task, own.task) for key, own in (groups or {}).items()],
+        groups=[
+            Group(str(key), own.totals.rows, own._task, own._task) for key, own in (groups or {}).items()
+        ],
         accuracy=_accuracy_of_sums(sketch, task, level),
         scores=_scores_of_sums(sketch, names),
         rows=sketch.totals.rows,
         digest=sketch.digest,
         name=name,
         command=command,
-        decision=None if cost is None else sketch.deciding(cost),
+        decision=None if cost is None else sketch._decision_task(cost),
     )
     left_out = [estimator_name for estimator_name in usual if estimator_name not in by_estimator]
-    return _assemble(material, seen_in_sums(sketch, names, left_out), level, rng, progress, n_resamples)
+    seen = seen_in_sums(sketch, names, left_out)
+    return rename_classes(_assemble(material, seen, level, rng, progress, n_resamples), renamed)
 
 
 def _assemble(
@@ -228,18 +235,18 @@ def _assemble(
         estimates=MappingProxyType(estimates),
         curves=MappingProxyType(all_of("curve")),
         diagrams=MappingProxyType(all_of("diagram")),
-        odds=_odds(shown, _worst(estimates[by_curve]), level),
+        log_odds=_odds(shown, _worst(estimates[by_curve]), level),
         by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("estimator")),
         by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names, material.data),
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
         balance=accuracy if shown.notion.classwise else balance_of(shown, estimates[by_curve], level),
         accuracy=accuracy,
         scores=material.scores,
-        warnings=(),
+        cautions=(),
         rows=material.rows,
         n=estimates[headline.notion.name].n,
         classes=names,
-        asked=None if asked is None or asked.positive is None else names[asked.positive],
+        pos_label=None if asked is None or asked.positive is None else names[asked.positive],
         level=level,
         seed=seed,
         created=today(),
@@ -253,7 +260,7 @@ def _assemble(
         decision=done.get(("decision", None)),
     )
     steps.end()
-    return replace(assessment, warnings=tuple(cautions(assessment, seen)))
+    return replace(assessment, cautions=tuple(cautions(assessment, seen)))
 
 
 def _jobs(
@@ -491,7 +498,7 @@ def _scores(
 
 def _scores_of_sums(sketch: Sketch, names: tuple[str, ...]) -> tuple[decomposition.Score, ...]:
     """Return the proper scores that sums allow."""
-    task, totals = sketch.task, sketch.totals
+    task, totals = sketch._task, sketch.totals
     if task.notion.classwise:
         # The log loss over all classes is recalibrated by rows, of which none are left.
         return (decomposition.brier_of_classes(task.blocks),)
@@ -506,20 +513,10 @@ def _event(task: CalibrationTask, names: tuple[str, ...]) -> str:
     return task.notion.reading.event or names[task.positive or 0]
 
 
-def names_of(labels: tuple[Any, ...], class_names: Any, *, vector: bool) -> tuple[str, ...]:
+def names_of(labels: tuple[Any, ...], names: Mapping[Any, str], *, vector: bool) -> tuple[str, ...]:
     """Return what each class is called; all others have a name even if they have no label."""
-    if isinstance(class_names, Mapping):
-        unknown = [label for label in class_names if label not in labels]
-        if unknown:
-            raise inputs.InputError("class_names", f"name classes of {list(labels)}", unknown[0])
-        return tuple(str(class_names.get(label, label)) for label in labels)
-    if class_names is not None and not isinstance(class_names, Iterable):
-        raise inputs.InputTypeError("class_names", f"name {len(labels)} classes", class_names)
-    if class_names is not None:
-        names = tuple(str(name) for name in class_names)
-        if isinstance(class_names, str) or len(names) != len(labels):
-            raise inputs.InputError("class_names", f"name {len(labels)} classes", class_names)
-        return names
+    if names:
+        return tuple(names.values())
     if vector and not isinstance(labels[0], str | int | float | bool):
         return f"not {labels[1]}", str(labels[1])
     return tuple(str(label) for label in labels)

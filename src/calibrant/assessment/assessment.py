@@ -67,7 +67,7 @@ class Balance(Serializable):
         """Share of the outcome."""
         return self.observed / self.n
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Refuse more outcomes than rows, and an interval that does not hold the difference."""
         bounds = Bounds(0, self.n * (1 + ROUNDING))
         bounds.check("observed", self.observed)
@@ -91,7 +91,7 @@ class Odds:
     counts: Rows
     diagram: ReliabilityDiagram
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Refuse counts that are not as many as cells."""
         check_lengths(self, len(self.edges) - 1, "counts")
 
@@ -124,7 +124,7 @@ class Row(Serializable):
         """Tell whether calibration is rejected, allowing for how many were looked at."""
         return self.p_adjusted < 1 - level
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Refuse more outcomes than rows."""
         bounds = Bounds(0, self.estimate.n * (1 + ROUNDING))
         bounds.check("observed", self.observed)
@@ -141,10 +141,10 @@ class Assessment(Serializable):
         The notion of the headline; `estimate` is its.
     estimates, curves, diagrams : mappings
         By notion; the canonical notion has no curve and no diagram.
-    odds : Odds
+    log_odds : Odds
         The scores of `curve` (class-wise, those of the worst class) for an axis of log odds.
     by_estimator : mapping
-        The error of the notion `shown` by `auto` and by the paper's five estimators.
+        The error of the notion `curve_notion` by `auto` and by the paper's five estimators.
     by_class, by_group : tuples of Row
         The worst first; intervals and p-values allow for looking at many.
     balance : Balance or None
@@ -154,19 +154,19 @@ class Assessment(Serializable):
         Mean confidence against the share of right predictions; None where a sketch does not know it.
     scores : tuple of Score
         Brier score and log loss with their parts.
-    warnings : tuple of str
+    cautions : tuple of str
         What a reader should know about the data.
     rows, n : int, float
         Rows, and their effective number under weights.
     classes : tuple of str
         Names to show, in the order of the columns.
-    asked : str or None
-        The class that the notion `binary` asks about.
+    pos_label : str or None
+        Name of the class that the notion `binary` is about.
     level, seed, created, digest, name, command, version
         Level of all intervals, seed of the simulations, date, SHA-256 of the data, name of the data,
         the command that wrote it, version of calibrant.
     recalibration : RecalibrationGain or None
-        What recalibrating would do, to the error of the notion `shown`; None without rows, as of a sketch.
+        What recalibrating would do to the error of `curve_notion`; None without rows, as of a sketch.
     probability_transfer : ProbabilityTransfer or None
         For the canonical notion of 3 to 12 classes, which of them take probability from which, and at
         which predictions; in the order of `classes`.
@@ -177,24 +177,24 @@ class Assessment(Serializable):
         What acting on the scores costs, where costs were given.
     """
 
-    computed: ClassVar[tuple[str, ...]] = ("value",)
-    worded: ClassVar[tuple[str, ...]] = ("verdict", "advice", "remarks")
+    _computed: ClassVar[tuple[str, ...]] = ("value",)
+    _worded: ClassVar[tuple[str, ...]] = ("verdict", "advice", "remarks")
     notion: str
     estimates: Mapping[str, Estimate]
     curves: Mapping[str, ReliabilityCurve | ByClass[ReliabilityCurve]]
     diagrams: Mapping[str, ReliabilityDiagram | ByClass[ReliabilityDiagram]]
-    odds: Odds
+    log_odds: Odds
     by_estimator: Mapping[str, Estimate]
     by_class: tuple[Row, ...]
     by_group: tuple[Row, ...]
     balance: Balance | None
     accuracy: Balance | None
     scores: tuple[Score, ...]
-    warnings: tuple[str, ...]
+    cautions: tuple[str, ...]
     rows: Number
     n: Size
     classes: tuple[str, ...]
-    asked: str | None
+    pos_label: str | None
     level: Level
     seed: Count
     created: str
@@ -218,7 +218,7 @@ class Assessment(Serializable):
         return self.estimate.value
 
     @property
-    def shown(self) -> str:
+    def curve_notion(self) -> str:
         """The notion that `curve`, `diagram` and what goes with them are of: the headline's, if it has any.
 
         For the canonical notion it is confidence, and of two classes `binary`.
@@ -227,13 +227,13 @@ class Assessment(Serializable):
 
     @property
     def curve(self) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
-        """The reliability curve of the notion `shown`; of the class-wise notion, one for each class."""
-        return self.curves[self.shown]
+        """The reliability curve of `curve_notion`; of the class-wise notion, one for each class."""
+        return self.curves[self.curve_notion]
 
     @property
     def diagram(self) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
-        """The reliability diagram of the notion `shown`; of the class-wise notion, one for each class."""
-        return self.diagrams[self.shown]
+        """The reliability diagram of `curve_notion`; of the class-wise notion, one for each class."""
+        return self.diagrams[self.curve_notion]
 
     @property
     def verdict(self) -> str:
@@ -270,12 +270,12 @@ class Assessment(Serializable):
         lines += [] if self.probability_transfer is None else ["", *_transfer_table(self)]
         for title, rows in (("class", self.by_class), ("group", self.by_group)):
             lines += ["", *_table(title, rows), *text.row_remarks(rows, title, self.level)] if rows else []
-        lines += ["", *(f"Note: {text}" for text in self.warnings)] if self.warnings else []
+        lines += ["", *(f"Caution: {text}" for text in self.cautions)] if self.cautions else []
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        alone = self.asked is None or named(self.notion).canonical
-        asked = self.notion if alone else f"class {self.asked}"
+        alone = self.pos_label is None or named(self.notion).canonical
+        asked = self.notion if alone else f"class {self.pos_label}"
         e, rows = self.estimate, f"{self.rows} {'row' if self.rows == 1 else plural('row')}"
         return f"Assessment({asked}, ECE {e.value:.4f} [{e.low:.4f}, {e.high:.4f}], {rows})"
 
@@ -310,13 +310,13 @@ class Assessment(Serializable):
         """Return plain numbers and text; curves at a few hundred scores."""
         curves = {name: _thinned(curve) for name, curve in self.curves.items()}
         recalibration = self.recalibration and replace(
-            self.recalibration, curve=self.recalibration.curve and self.recalibration.curve.thinned()
+            self.recalibration, curve=self.recalibration.curve and self.recalibration.curve._thinned()
         )
         # What is said is about the curves as they are.
         words = {"verdict": self.verdict, "advice": self.advice, "remarks": list(self.remarks)}
         return Serializable.to_dict(replace(self, curves=curves, recalibration=recalibration)) | words
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Refuse parts that contradict each other."""
         notion, names = named(self.notion), tuple(self.estimates)
         if self.notion not in names:
@@ -326,10 +326,12 @@ class Assessment(Serializable):
                 raise InputError(f"estimates[{name!r}].notion", f"be {name!r}", estimate.notion)
         curved = {name for name in names if not named(name).canonical}
         for key, pictures in (("curves", self.curves), ("diagrams", self.diagrams)):
-            if self.shown not in pictures or {*pictures} != curved:
-                raise InputError(key, f"hold {self.shown!r} and what the estimates hold", tuple(pictures))
-        if self.asked is not None and self.asked not in self.classes:
-            raise InputError("asked", f"be one of {list(self.classes)}", self.asked)
+            if self.curve_notion not in pictures or {*pictures} != curved:
+                raise InputError(
+                    key, f"hold {self.curve_notion!r} and what the estimates hold", tuple(pictures)
+                )
+        if self.pos_label is not None and self.pos_label not in self.classes:
+            raise InputError("pos_label", f"be one of {list(self.classes)}", self.pos_label)
         if self.probability_transfer is not None and not notion.canonical:
             raise InputError("probability_transfer", f"be missing where the notion is {notion}")
         if self.probability_transfer is not None:
@@ -343,8 +345,8 @@ def _thinned(
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Return a curve, or that of each class, at a few hundred scores."""
     if isinstance(curve, ByClass):
-        return ByClass({label: each.thinned() for label, each in curve.items()})
-    return curve.thinned()
+        return ByClass({label: each._thinned() for label, each in curve.items()})
+    return curve._thinned()
 
 
 def _score_line(score: Score) -> str:

@@ -223,8 +223,8 @@ def _tabulated(data: Predictions) -> float:
 
 def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = ()) -> Seen:
     """Return what the cells and the totals of a sketch show."""
-    cells, totals = sums.evidence, sums.totals
-    problems: list[Cells] = sums.task.problems  # type: ignore[assignment]
+    cells, totals = sums._score_data, sums.totals
+    problems: list[Cells] = sums._task.problems  # type: ignore[assignment]
     single = problems[-1] if sums.is_vector or not cells.batch else None
     distinct = totals.rows
     # Where no cell holds two different scores, each cell is a score.
@@ -245,7 +245,7 @@ def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = (
         absent=_absent(sums, problems, names),
         left_out=left_out,
         decided=_decided(problems),
-        mirrored=None if _may_be_pairs(sums.task.notion, sums) else 0,
+        mirrored=None if _may_be_pairs(sums._task.notion, sums) else 0,
     )
 
 
@@ -274,7 +274,7 @@ def _absent(sums: Sketch, problems: Sequence[Cells], names: Sequence[str]) -> li
 
     A single problem speaks of its own class, and of the other one of two.
     """
-    notion = sums.task.notion
+    notion = sums._task.notion
     if notion.top or notion.reading.sure:
         return []
     outcomes = [(float(problem.sums.w.sum()), float(problem.sums.wy.sum())) for problem in problems]

@@ -108,7 +108,7 @@ class CrossFit:
         """The number that log-odds are best divided by."""
         if self.tempered is not None:
             return 1 / self.tempered.slope
-        return Calibrator("temperature").fit_predictions(self.data).temperature_
+        return Calibrator("temperature")._fit_predictions(self.data).temperature_
 
     def fit(self, begin: Callable[[Callable[[], Any]], Callable[[], Any]]) -> dict[str, Fitted]:
         """Begin to fit the maps, and return by their names what waits for the rows that they map."""

@@ -120,7 +120,7 @@ def verdict(assessment: Assessment) -> str:
         return f"{'Overconfident' if direction > 0 else 'Underconfident'} by {value}; {typical}."
     if notion.one_class and direction:
         way = "high" if direction > 0 else "low"
-        return f"Scores of {called(assessment.asked)} too {way} by {value}; {typical}."
+        return f"Scores of {called(assessment.pos_label)} too {way} by {value}; {typical}."
     if notion.canonical:
         return f"Class probabilities off by {value}; {typical}."
     what = "Class probabilities off" if notion.classwise else "Off"
@@ -198,14 +198,17 @@ def example(assessment: Assessment) -> str:
     if isinstance(curve, ByClass):
         return ""
     # Without a verdict the worst of many scores is chance's choice: the most common one speaks.
-    rejected = sure(assessment.estimates[assessment.shown], assessment.level)
+    rejected = sure(assessment.estimates[assessment.curve_notion], assessment.level)
     score = telling(curve, worst=rejected)
     if score is None:
         return ""
     at: Point = curve.at(score)
-    low, high, middle = (f"{100 * v:.0f} %" for v in (at.low, at.high, at.probability))
-    reading = named(assessment.shown).reading
-    happens, what = reading.happens, "score" if assessment.shown == assessment.notion else reading.score
+    low, high, middle = (f"{100 * v:.0f} %" for v in (at.low, at.high, at.value))
+    reading = named(assessment.curve_notion).reading
+    happens, what = (
+        reading.happens,
+        "score" if assessment.curve_notion == assessment.notion else reading.score,
+    )
     text = f"A {what} of {score_text(score)} {happens} {middle} of the time ({low} to {high})"
     if at.low <= score <= at.high:
         return f"{text}, which is in line with it."
@@ -235,8 +238,8 @@ def occurring(curve: ReliabilityCurve) -> Array:
         return curve.score
     edges, counts = curve.histogram
     free = counts > 0
-    free[_cell(edges, curve.levels)] = False
-    return np.union1d(ROUND[free[_cell(edges, ROUND)]], curve.levels)
+    free[_cell(edges, curve.common_scores)] = False
+    return np.union1d(ROUND[free[_cell(edges, ROUND)]], curve.common_scores)
 
 
 def _cell(edges: Array, scores: Array) -> Array:
@@ -246,7 +249,7 @@ def _cell(edges: Array, scores: Array) -> Array:
 
 def balance(assessment: Assessment) -> str:
     """Return a sentence on mean confidence against accuracy, or on mean score against frequency."""
-    notion = named(assessment.shown)
+    notion = named(assessment.curve_notion)
     by_class = notion.one_class and not notion.reading.sure
     b = assessment.balance if by_class or assessment.accuracy is None else assessment.accuracy
     if b is None:
@@ -255,7 +258,7 @@ def balance(assessment: Assessment) -> str:
     if b is assessment.accuracy:
         text = f"It is {100 * b.frequency:.1f} % accurate, and its confidence is {told}"
     else:
-        text = f"The scores of {called(assessment.asked)} are {told}"
+        text = f"The scores of {called(assessment.pos_label)} are {told}"
     if b.low <= 0 <= b.high:
         return f"{text}, a difference that chance can explain."
     ratio = assessment.clinical.ratio if by_class and assessment.clinical is not None else None
@@ -334,7 +337,7 @@ def cases(assessment: Assessment) -> str:
     if found is None or found.ratio is None:
         return ""
     event = next(own.reading.event for name in assessment.estimates if (own := named(name)).one_class)
-    what = f"in which the {event}" if event else f"of {called(assessment.asked)}"
+    what = f"in which the {event}" if event else f"of {called(assessment.pos_label)}"
     ratio = found.ratio
     if ratio.value == 0:
         return f"No row {what} occurs, and the scores expect {count(round(found.expected, 1))}."
@@ -406,8 +409,8 @@ def gained(assessment: Assessment) -> str:
 
 def _by_shown(assessment: Assessment) -> str:
     """Return by which notion recalibrating is judged, where that is not the headline's."""
-    shown = named(assessment.shown).reading.title
-    return "" if assessment.shown == assessment.notion else f" by the {shown} notion"
+    shown = named(assessment.curve_notion).reading.title
+    return "" if assessment.curve_notion == assessment.notion else f" by the {shown} notion"
 
 
 def adjusted_p(row: Row) -> str:

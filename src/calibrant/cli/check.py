@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.options import DATA, options, output
+from calibrant.cli.options import DATA, names_file, options, output
 from calibrant.cli.output import (
     check_outputs,
     coloured,
@@ -245,7 +245,7 @@ class RegretVerdict(Verdict):
     metavar="LIMIT",
     help="What acting on the scores may cost per row more than it must, in the unit of --cost.",
 )
-@options("cost", *DATA, "cluster", "notion", "estimator", "norm", "level", "seed")
+@options("cost", *DATA, "class_names", "cluster", "notion", "estimator", "norm", "level", "seed")
 @click.option(
     "--inconclusive",
     type=click.Choice(("pass", "fail")),
@@ -279,7 +279,7 @@ def check(
       calibrant check predictions.csv --max-regret 0.01 --cost 1:9
     """
     _check_limits(limit, most, cost, given)
-    check_outputs([file], junit, format=given["format"])
+    check_outputs([file, names_file(given["class_names"])], junit, format=given["format"])
     if junit is not None and junit.is_file():
         # What an earlier run found must not be taken for this one's, whatever happens.
         with writing(junit):

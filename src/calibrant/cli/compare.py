@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.options import DATA, EXITS, options
+from calibrant.cli.options import DATA, EXITS, options, read_class_names
 from calibrant.cli.output import Refused, check_outputs, tell, tell_json
 from calibrant.cli.source import name_of, noting, read, refusing, settled, stem_of
 
@@ -40,7 +40,8 @@ def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
 @click.option(
     "--baseline", metavar="NAME", help="Model that the others are held against.  [default: the first]"
 )
-@options(*DATA, "cluster", "notion", "estimator", "norm", "level", "seed", "n_resamples", "json", "quiet")
+@options(*DATA, "class_names", "cluster", "notion", "estimator", "norm", "level", "seed", "n_resamples")
+@options("json", "quiet")
 def compare(
     files: tuple[str, ...],
     models: dict[str, tuple[str, ...]],
@@ -102,6 +103,7 @@ def compare(
             cluster=first.cluster,
             labels=labels,
             pos_label=positive,
+            class_names=read_class_names(given["class_names"]),
         )
     if as_json:
         value = next(iter(comparison.differences.values())).value

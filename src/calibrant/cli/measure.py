@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.options import DATA, EXITS, norm, options, output
+from calibrant.cli.options import DATA, EXITS, names_file, norm, options, output, read_class_names
 from calibrant.cli.output import (
     PICTURES,
     check_drawable,
@@ -43,7 +43,7 @@ TABLES = (".csv",)
 
 
 @click.command(epilog=EXITS)
-@options("path", *DATA, "cluster", "notion", "estimator")
+@options("path", *DATA, "class_names", "cluster", "notion", "estimator")
 @norm(largest=True)
 @options("level", "seed", "n_resamples", "json", "quiet")
 def ece(file: str, estimator: str, as_json: bool, **given: Any) -> None:
@@ -107,7 +107,7 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.command(epilog=EXITS)
 @options("path")
 @click.option("--at", callback=_scores, multiple=True, metavar="SCORE", help="Score, or several; 0.5,0.83.")
-@options(*DATA, "notion", "level", "seed", "json")
+@options(*DATA, "class_names", "notion", "level", "seed", "json")
 @output(
     "-o",
     "--out",
@@ -159,7 +159,7 @@ def curve(
     by_density = method == "density" or bandwidth is not None
     if by_density and simultaneous:
         raise click.UsageError("--simultaneous goes with --method bayes")
-    check_outputs([file], out, format=given["format"])
+    check_outputs([file, names_file(given["class_names"])], out, format=given["format"])
     check_drawable(out)
     settled(given, one_score=True)
     options: dict[str, Any] = {"level": given["level"], "rng": given["seed"]}
@@ -191,7 +191,7 @@ def curve(
 def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Iterator[dict[str, Any]]:
     for score in at:
         point = curve.at(score)
-        values = {"value": point.probability, "low": point.low, "high": point.high, "n_eff": point.n_eff}
+        values = {"value": point.value, "low": point.low, "high": point.high, "n_eff": point.n_eff}
         # There is no NaN in JSON: where there are no rows there is no number.
         plain = {name: float(v) if math.isfinite(v) else None for name, v in values.items()}
         name = label.item() if hasattr(label, "item") else label
@@ -226,11 +226,11 @@ def _picture(path: Path, result: Any) -> bytes:
 def _table(curves: Mapping[Any, ReliabilityCurve]) -> str:
     from calibrant.atomic import csv_text
 
-    rows: list[tuple[Any, ...]] = [("label", "score", "probability", "low", "high", "n_eff")]
+    rows: list[tuple[Any, ...]] = [("label", "score", "value", "low", "high", "n_eff")]
     for label, curve in curves.items():
         assert curve.low is not None
         assert curve.high is not None
-        columns = (curve.score, curve.probability, curve.low, curve.high, curve.n_eff)
+        columns = (curve.score, curve.value, curve.low, curve.high, curve.n_eff)
         for values in zip(*columns, strict=True):
             cells = ("" if math.isnan(v) else repr(float(v)) for v in values)
             rows.append(("" if label is None else label, *cells))
@@ -249,7 +249,7 @@ def _table(curves: Mapping[Any, ReliabilityCurve]) -> str:
 @click.option(
     "--n", type=click.IntRange(1), metavar="N", help="Rows to measure on.  [default: those of FILE]"
 )
-@options("seed", "json", "quiet")
+@options("class_names", "seed", "json", "quiet")
 def recommend(
     file: str,
     estimators: tuple[str, ...],
@@ -281,6 +281,7 @@ def recommend(
             estimators=estimators or None,
             rng=given["seed"],
             progress=bar,
+            class_names=read_class_names(given["class_names"]),
             **arguments(data),
         )
     if as_json:
@@ -290,7 +291,7 @@ def recommend(
 
 
 @click.command(epilog=EXITS)
-@options("path", "cost", *DATA, "cluster", "notion", "level", "seed")
+@options("path", "cost", *DATA, "class_names", "cluster", "notion", "level", "seed")
 @output("-o", "--out", suffixes=PICTURES, what="Draw regret and decision curves (png, svg or pdf).")
 @options("json", "quiet")
 def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) -> None:
@@ -312,7 +313,7 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
             source.ask("regret_curve", **asked) if cost is None else source.ask("regret", cost=cost, **asked)
         )
 
-    check_outputs([file], out, format=given["format"])
+    check_outputs([file, names_file(given["class_names"])], out, format=given["format"])
     check_drawable(out)
     source = read_source(file, given, answered)
     with source.refusing():

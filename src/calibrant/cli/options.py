@@ -170,6 +170,24 @@ def _costs_of_table(text: str) -> dict[str, dict[str, float]]:
     return {name: {row[0]: float(row[k + 1]) for row in rows} for k, name in enumerate(actions)}
 
 
+def names_file(class_names: str | None) -> str | None:
+    """Return the file that --class-names names, if it names one."""
+    return class_names if class_names is not None and Path(class_names).is_file() else None
+
+
+def read_class_names(text: str | None) -> list[str] | None:
+    """Read names separated by commas, or those of a file, one a line."""
+    if text is None:
+        return None
+    if names_file(text) is None:
+        return [name.strip() for name in text.split(",")]
+    try:
+        lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"cannot read the class names in {text}: {error}") from None
+    return [name.strip() for name in lines if name.strip()]
+
+
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "file": click.argument("file", metavar="FILE"),
     "path": click.argument("file", metavar="PATH"),
@@ -235,6 +253,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         metavar="N",
         help="Data sets simulated for each test; the p-value is at least 1 / (1 + N).  [default: 999, and "
         "more for groups and many classes whose p-value is small]",
+    ),
+    "class_names": click.option(
+        "--class-names",
+        metavar="NAMES",
+        help="Names of the classes in the order of the columns: separated by commas, or a file with one a "
+        "line.",
     ),
     "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     "quiet": quiet(),

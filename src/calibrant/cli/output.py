@@ -87,7 +87,7 @@ def tell_classes(estimate: Estimate, most: int = 12) -> None:
     width = max(map(len, names), default=0)
     for name, each in zip(names, classes, strict=False):
         interval = f"{each.value:.4f} [{each.low:.4f}, {each.high:.4f}]"
-        tell(f"  class {name:<{width}}  {interval}; {p_text(each)}")
+        tell(f"  class {name:<{width}}  {interval}; {p_text(each)} (H0: calibrated)")
     shown = zip(names, classes, strict=False)
     about = [(f"class {name}", each, rejects(each.p_value, each.level)) for name, each in shown]
     for line in remarks(about):

@@ -16,11 +16,12 @@ from calibrant.cli.options import (
     Reproducible,
     check_suffix,
     command_line,
+    names_file,
     options,
     output,
     quiet,
 )
-from calibrant.cli.output import Refused, check_outputs, printable, tell, write, writing
+from calibrant.cli.output import check_outputs, printable, tell, write, writing
 from calibrant.cli.progress import Bar
 from calibrant.cli.source import name_of, read_source, stem_of
 
@@ -28,11 +29,7 @@ from calibrant.cli.source import name_of, read_source, stem_of
 @click.command(cls=Reproducible, epilog=EXITS)
 @options("path", *DATA, "groups", "cluster", "notion", "level", "seed", "n_resamples")
 @click.option("--name", metavar="TEXT", help="Title of the report.  [default: the name of PATH]")
-@click.option(
-    "--class-names",
-    metavar="NAMES",
-    help="Names of the classes in the order of the columns: separated by commas, or a file with one a line.",
-)
+@options("class_names")
 @output(
     "-o",
     "--out",
@@ -47,7 +44,6 @@ def report(
     /,
     file: str,
     name: str | None,
-    class_names: str | None,
     out: Path | None,
     as_json: Path | None,
     cost: Any,
@@ -64,16 +60,13 @@ def report(
     A report that exists is overwritten.
     """
     where = out or Path(f"{stem_of(file)}-report.html")
-    listed = class_names if class_names is not None and Path(class_names).is_file() else None
-    check_outputs([file, listed], where, as_json, format=given["format"])
+    check_outputs([file, names_file(given["class_names"])], where, as_json, format=given["format"])
     check_suffix(where, PAGES)
-    names = None if class_names is None else _class_names(class_names)
     options = {"level": given["level"], "rng": given["seed"], "n_resamples": given["n_resamples"]}
     source = read_source(file, given, lambda few: few.ask("estimate", **options))
     with source.refusing(), Bar("assessing", given["quiet"]) as bar:
         assessment = source.ask(
             "assess",
-            class_names=names,
             name=name or (stem_of(file) if file == "-" else name_of(file)),
             command=command_line(ctx),
             progress=bar,
@@ -105,14 +98,3 @@ def report(
     click.echo(printable(f"report: {where.resolve()}"))
     if as_json is not None:
         click.echo(printable(f"numbers: {as_json.resolve()}"))
-
-
-def _class_names(text: str) -> list[str]:
-    """Read names separated by commas, or those of a file, one a line."""
-    if not Path(text).is_file():
-        return [name.strip() for name in text.split(",")]
-    try:
-        lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"cannot read the class names in {text}: {error}") from None
-    return [name.strip() for name in lines if name.strip()]

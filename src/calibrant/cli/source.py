@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibrant.cli.options import read_class_names
 from calibrant.cli.output import Refused, note
 from calibrant.cli.progress import Bar
 
@@ -31,6 +32,8 @@ COLUMNS = (
     *("label", "scores", "pos_label", "sample_weight", "counts"),
     *("groups", "cluster", "format", "percent"),
 )
+#: Functions whose results name classes.
+NAMED = ("assess", "best_threshold", "estimate", "regret", "regret_curve", "reliability_curve")
 #: The notion of a pair of columns: whether a prediction was right, and how sure it was.
 OF_PAIRS = "correctness"
 
@@ -100,7 +103,7 @@ def noting() -> Iterator[None]:
         yield
     for one in told:
         if issubclass(one.category, InputWarning):
-            note(f"note: {one.message}")
+            note(f"caution: {one.message}")
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
@@ -210,6 +213,8 @@ class Source:
         Groups of the rows, or their sketches.
     options : dict
         What the functions of the library take beside labels and scores; nothing for a sketch.
+    class_names : sequence of str, optional
+        Names of the classes in results.
     """
 
     rows: tuple[Any, ...]
@@ -221,6 +226,7 @@ class Source:
     cautions: list[str] = field(default_factory=list)
     groups: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    class_names: Sequence[str] | None = None
 
     def refusing(self) -> AbstractContextManager[None]:
         """Tell what the library says of rows with their file, their number there and their columns."""
@@ -231,6 +237,8 @@ class Source:
         import calibrant
 
         options |= self.options
+        if what in NAMED:
+            options["class_names"] = self.class_names
         if what == "assess":
             options["groups"] = self.groups
         if what not in DECISIONS and self.options:
@@ -239,7 +247,7 @@ class Source:
         rows = self.rows[::-1] if what == "compare_calibrators" else self.rows
         with noting():
             result = getattr(calibrant, what)(*rows, **options)
-        if not hasattr(result, "cautions") and not hasattr(result, "warnings"):
+        if not hasattr(result, "cautions"):
             tell_cautions(self.cautions)
         self.cautions.clear()
         return result
@@ -266,7 +274,7 @@ class Source:
             else:
                 by_name = not named(notion).correctness_pairs
                 rows = inputs.predictions(labels, scores, by_name=by_name, **known, **weights)
-                calibrator.fit_question(CalibrationTask.of(rows, named(notion)))
+                calibrator._fit_task(CalibrationTask.of(rows, named(notion)))
                 positive = rows.positive
         tell_cautions(self.cautions)
         self.cautions.clear()
@@ -299,7 +307,7 @@ def read_rows(file: str, given: dict[str, Any]) -> Source:
 def tell_cautions(cautions: Sequence[str]) -> None:
     """Print what is to be known of the data to standard error."""
     for caution in cautions:
-        note(f"note: {caution}")
+        note(f"caution: {caution}")
 
 
 def has_matrix(file: str, given: dict[str, Any]) -> bool:
@@ -331,10 +339,10 @@ def _of_sketch(file: str, given: dict[str, Any]) -> Source:
         raise Refused(f"{file}: is a sketch, which has no columns; leave out {', '.join(told)}")
     with refusing():
         sketch = Sketch.load(file)
-    if given["notion"] is not None and named(given["notion"]) != named(sketch.notion):
-        raise Refused(f"{file}: is a sketch of --notion {sketch.notion}, and cannot be asked for another")
     if not sketch.totals.rows:
         raise Refused(f"{file}: is a sketch of no rows")
+    if given["notion"] is not None and named(given["notion"]) != named(sketch.notion):
+        raise Refused(f"{file}: is a sketch of --notion {sketch.notion}, and cannot be asked for another")
     return _of_sums({None: sketch}, origin(file, sketch.totals.rows) | {"read": "sums"}, name_of(file))
 
 
@@ -345,7 +353,7 @@ def _of_sums(
 
     first, *others = sketches.values()
     sketch = sum(others, start=first)
-    cautions = list(sketch.task.cautions) if sketch.totals.renormalised else []
+    cautions = list(sketch._task.cautions) if sketch.totals.renormalised else []
     groups = None if None in sketches else sketches
     return Source((sketch,), named(sketch.notion), sketch.is_vector, about, name, columns, cautions, groups)
 
@@ -368,8 +376,9 @@ def read_source(
     from calibrant.tasks.notions import named
 
     given = settled(given)
+    names = read_class_names(given.get("class_names"))
     if is_sketch(file):
-        return _of_sketch(file, given)
+        return replace(_of_sketch(file, given), class_names=names)
     notion = given["notion"]
     as_rows = as_rows or given.get("cluster") is not None or (notion is not None and named(notion).canonical)
     large, size = False, ""
@@ -387,7 +396,7 @@ def read_source(
         source = read_rows(file, given)
     if given["pos_label"] is not None and not (source.vector or source.notion.one_class):
         raise Refused("--pos-label asks about one class of several: add --notion binary")
-    return source
+    return replace(source, class_names=names)
 
 
 def _few_rows(notion: str | None) -> Source:

@@ -1,6 +1,6 @@
 """Calibration curves, reliability diagrams and score histograms; see docs/methods/calibration-curve.md."""
 
-from calibrant.curves.by_class import ByClass, each_problem
+from calibrant.curves.by_class import ByClass, each_problem, rename_classes
 from calibrant.curves.curve import FEW, Band, Method, Point, Progress, ReliabilityCurve, curve_of, local_error
 from calibrant.curves.diagram import ReliabilityDiagram, bins_of, diagram_of
 from calibrant.curves.histogram import ScoreHistogram, histogram_of
@@ -21,4 +21,5 @@ __all__ = [
     "each_problem",
     "histogram_of",
     "local_error",
+    "rename_classes",
 ]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar, cast
 
 from calibrant.inputs.errors import show
 from calibrant.tasks.task import CalibrationTask
@@ -75,3 +78,56 @@ def each_problem(
     return ByClass(
         {label: fit(score_data, notion=notion, label=label, **options) for label, score_data in problems}
     )
+
+
+def rename_classes(result: Result, names: Mapping[Any, str]) -> Result:
+    """Return a result with names in place of its class labels, wherever it or a part of it stores them.
+
+    Parameters
+    ----------
+    result : object
+        A result, or a mapping or tuple of results; anything else is returned unchanged.
+    names : mapping
+        Name of each label, as `inputs.class_names` returns it; empty for no change.
+    """
+    renamed: Any = result
+    if not names:
+        return result
+    if isinstance(result, ByClass):
+        renamed = _renamed(result._results, names)
+    elif isinstance(result, Mapping):
+        renamed = MappingProxyType({key: rename_classes(each, names) for key, each in result.items()})
+    elif type(renamed) is tuple:
+        renamed = tuple(rename_classes(each, names) for each in renamed)
+    elif is_dataclass(result) and not isinstance(result, type):
+        parts = {each.name: getattr(result, each.name) for each in fields(result)}
+        changes = {key: _renamed_part(key, part, names) for key, part in parts.items()}
+        renamed = replace(result, **{key: each for key, each in changes.items() if each is not parts[key]})
+    return cast(Result, renamed)
+
+
+def _renamed_part(key: str, part: Any, names: Mapping[Any, str]) -> Any:
+    """Return a field of a result with names in place of labels."""
+    if key == "label":
+        return part if part is None else names.get(part, part)
+    if key == "labels":
+        return tuple(names.get(label, label) for label in part)
+    if key == "by_class" and isinstance(part, Mapping):
+        return _renamed(part._results if isinstance(part, ByClass) else part, names)
+    return rename_classes(part, names)
+
+
+def _renamed(results: Mapping[Any, Any], names: Mapping[Any, str]) -> ByClass[Any]:
+    """Return results by class under other names; those that are not computed yet stay so."""
+    return ByClass(
+        {
+            names.get(label, label): partial(_rename_computed, each, names)
+            if callable(each)
+            else rename_classes(each, names)
+            for label, each in results.items()
+        }
+    )
+
+
+def _rename_computed(compute: Callable[[], Result], names: Mapping[Any, str]) -> Result:
+    return rename_classes(compute(), names)

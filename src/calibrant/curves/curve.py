@@ -61,7 +61,7 @@ FEW = 10.0
 # rows, have it. The last number is the tolerance for rounding of effective sample sizes.
 LEVEL_SHARE, LEVEL_ROWS, LEVEL_DIGITS, ROUNDING = 0.02, 5, 4, 1e-6
 # Names of the arrays of a curve with one entry for each score.
-ARRAYS = ("score", "probability", "point", "low", "high", "density", "n_eff")
+ARRAYS = ("score", "value", "point", "low", "high", "density", "n_eff")
 # Thinned curve: number of even scores, number of even log-odds, and largest log-odds.
 NODES, MAX_LOG_ODDS = 200, 20.0
 # Scores at which a curve is printed.
@@ -72,15 +72,15 @@ PRINTED_SCORES = np.arange(1, 10) / 10
 class Point(Serializable):
     """A calibration curve at given scores; arrays have the shape of these scores."""
 
-    probability: Annotated[Array, Shape(None), UNIT, Allow.NAN]
+    value: Annotated[Array, Shape(None), UNIT, Allow.NAN]
     low: Annotated[Array, Shape(None), UNIT, Allow.NAN]
     high: Annotated[Array, Shape(None), UNIT, Allow.NAN]
     n_eff: Annotated[Array, Shape(None), NOT_NEGATIVE, Allow.NAN]
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for arrays of different shapes, and for a lower end above the upper end."""
         for name in ("low", "high", "n_eff"):
-            Shape(self.probability.shape).check(name, getattr(self, name))
+            Shape(self.value.shape).check(name, getattr(self, name))
         check_order(self, "low", "high")
 
 
@@ -92,13 +92,13 @@ class ReliabilityCurve(Serializable):
     ----------
     score : array
         The scores at which the curve is computed.
-    probability : array
+    value : array
         Frequency of the outcome at each score; NaN where there is no data. With method="density" and
         resamples it is the median of the resampled curves.
     point : array
         The curve of the full sample.
     low, high : array or None
-        Band for the true frequency at `level`, within [0, 1] and around `probability`; NaN where that is NaN.
+        Band for the true frequency at `level`, within [0, 1] and around `value`; NaN where that is NaN.
     band : str or None
         "pointwise": covers the frequency at each score with probability `level`; "simultaneous": covers the
         whole curve. With method="density", "corrected": pointwise, corrected for the bias of smoothing (see
@@ -109,14 +109,14 @@ class ReliabilityCurve(Serializable):
     n_eff : array
         Effective local sample size at each score.
     lce : array
-        Local calibration error, `probability - score`.
+        Local calibration error, `value - score`.
     method : str
         "bayes": a Bayesian model average (see `calibrant.curves.posterior_curve`). "density": a ratio of
         kernel densities.
     discrete : bool
         Whether there are few distinct scores that repeat. Then `score` are the distinct scores, and the curve
         is not interpolated between them.
-    levels : array
+    common_scores : array
         Round scores shared by at least 2 % of the rows, for instance 1.0.
     kernel, bandwidth, floored : str, float, bool
         Kernel and bandwidth of the density of the scores, and whether the bandwidth rule gave less than the
@@ -126,7 +126,7 @@ class ReliabilityCurve(Serializable):
     """
 
     score: Annotated[Array, Shape((None,)), UNIT, Ascending()]
-    probability: Annotated[Array, UNIT, Allow.NAN]
+    value: Annotated[Array, UNIT, Allow.NAN]
     point: Annotated[Array, UNIT, Allow.NAN]
     low: Annotated[Array, UNIT, Allow.NAN] | None
     high: Annotated[Array, UNIT, Allow.NAN] | None
@@ -146,9 +146,9 @@ class ReliabilityCurve(Serializable):
     band: str | None = None
     method: Method = "bayes"
     discrete: bool = False
-    levels: Annotated[Array, UNIT] = field(default_factory=lambda: np.empty(0))
+    common_scores: Annotated[Array, UNIT] = field(default_factory=lambda: np.empty(0))
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for arrays of the wrong length, and for an incomplete or reversed band."""
         check_lengths(self, len(self.score), *ARRAYS)
         if (self.low is None) != (self.high is None):
@@ -157,7 +157,7 @@ class ReliabilityCurve(Serializable):
             check_order(self, "low", "high")
         check_picture(self)
 
-    def thinned(self) -> ReliabilityCurve:
+    def _thinned(self) -> ReliabilityCurve:
         """Return the curve at a few hundred of its scores, or unchanged if it has no more."""
         by_odds = 1 / (1 + np.exp(-np.linspace(-MAX_LOG_ODDS, MAX_LOG_ODDS, NODES)))
         wanted = np.concatenate([np.linspace(0, 1, NODES + 1), by_odds])
@@ -166,7 +166,7 @@ class ReliabilityCurve(Serializable):
         kept = np.unique(np.abs(self.score[:, None] - wanted).argmin(axis=0))
         kept = np.union1d(kept, [0, self.score.size - 1])
         # Keep the nodes on either side of each end of the curve.
-        curve_ends = np.flatnonzero(np.diff(np.isnan(self.probability)))
+        curve_ends = np.flatnonzero(np.diff(np.isnan(self.value)))
         kept = np.union1d(kept, np.concatenate([curve_ends, curve_ends + 1])).astype(np.intp)
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
         thinned_arrays: dict[str, Any] = {k: None if v is None else v[kept] for k, v in arrays.items()}
@@ -175,7 +175,7 @@ class ReliabilityCurve(Serializable):
     @property
     def lce(self) -> Array:
         """Local calibration error: frequency minus score."""
-        return self.probability - self.score
+        return self.value - self.score
 
     def at(self, scores: Any) -> Point:
         """Return the curve at given scores; NaN where there is no data.
@@ -201,7 +201,7 @@ class ReliabilityCurve(Serializable):
             return np.where(has_value, at, otherwise)[()]
 
         rows = read(self.n_eff, 0.0 if self.discrete else np.nan)
-        return Point(read(self.probability), read(self.low), read(self.high), rows)
+        return Point(read(self.value), read(self.low), read(self.high), rows)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the curve with its band and the histogram of scores; see `calibrant.plot.curve`."""
@@ -219,7 +219,7 @@ class ReliabilityCurve(Serializable):
         how += [f"{self.n_boot} resamples"] if self.n_boot else []
         printed = self.score if self.discrete else PRINTED_SCORES
         at = self.at(printed)
-        columns = zip(printed, at.probability, at.low, at.high, at.n_eff, strict=True)
+        columns = zip(printed, at.value, at.low, at.high, at.n_eff, strict=True)
         rows = (row for row in columns if not np.isnan(row[1]))
         digits = ".4g" if self.discrete else ".1f"
         size = size_name(self.n) if self.discrete else "local n"
@@ -237,7 +237,7 @@ def curve_of(
     n_boot: int | None = None,
     level: float = 0.95,
     band: Band | None = "pointwise",
-    rng: Any = None,
+    rng: Any = 0,
     progress: Progress | None = None,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Compute the calibration curve of a task, or that of each class; see `calibrant.reliability_curve`.
@@ -307,7 +307,7 @@ def _by_posterior(
         density = Density().fit_alike(score_data)
         return ReliabilityCurve(
             score=curve.score,
-            probability=curve.probability,
+            value=curve.probability,
             point=curve.probability,
             low=None if band is None else curve.low,
             high=None if band is None else curve.high,
@@ -326,7 +326,7 @@ def _by_posterior(
             band=band,
             method="bayes",
             discrete=discrete,
-            levels=_levels(residuals),
+            common_scores=_levels(residuals),
             notion=task.notion.name,
             label=task.labels[k] if classwise else task.label,
         )
@@ -368,7 +368,7 @@ def _by_density(
         low, high = np.minimum(low, probability), np.maximum(high, probability)
     return ReliabilityCurve(
         score=fit.score,
-        probability=probability,
+        value=probability,
         point=point,
         low=low,
         high=high,
@@ -456,4 +456,4 @@ def local_error(curve: ReliabilityCurve | ByClass[ReliabilityCurve], scores: Arr
     """Return frequency minus score at given scores; with several classes, one row for each class."""
     if isinstance(curve, ByClass):
         return np.stack([local_error(each, scores) for each in curve.values()])
-    return np.asarray(curve.at(scores).probability - scores)
+    return np.asarray(curve.at(scores).value - scores)

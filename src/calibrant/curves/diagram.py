@@ -56,7 +56,7 @@ class ReliabilityDiagram(inputs.Serializable):
     support: Support
     label: Any = None
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for arrays of the wrong length, and for a lower end above the upper end."""
         check_lengths(self, len(self.edges) - 1, "score", "frequency", "count", "low", "high")
         check_order(self, "low", "high")

@@ -53,7 +53,7 @@ class ScoreHistogram(Serializable):
     n: Size
     support: Support = (0.0, 1.0)
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for counts of the wrong length."""
         check_lengths(self, len(self.edges) - 1, "positive", "negative")
         check_subject(self)

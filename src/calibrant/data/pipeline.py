@@ -169,7 +169,7 @@ def stream(
         if not any(sketch.totals.rows for sketch in sketches.values()):
             raise ValueError("has no rows with a weight above 0")
         if roles.percent:
-            cells = [sketch.evidence for sketch in sketches.values()]
+            cells = [sketch._score_data for sketch in sketches.values()]
             inputs.check_percent(max(float(own.score[own.sums.w > 0].max(initial=0.0)) for own in cells))
         if roles.scores.doubtful and all(sketch._holds_ends_alone for sketch in sketches.values()):
             refuse_labels(roles)
@@ -318,7 +318,7 @@ class Run:
             self.sketches[key] = self.sketches[key] + sketch if key in self.sketches else sketch
         if len(self.sketches) > known:
             inputs.check_group_count(len(self.sketches))
-            size = sum(array.nbytes for array in next(iter(self.sketches.values())).evidence.arrays)
+            size = sum(array.nbytes for array in next(iter(self.sketches.values()))._score_data.arrays)
             if len(self.sketches) * size > MOST_SUMS:
                 raise ValueError(
                     f"the sums of {len(self.sketches)} groups take more than {MOST_SUMS >> 30} GiB of memory"

@@ -100,7 +100,7 @@ class Clinical(Serializable):
         text = f"{', '.join(texts)}; E50 {self.e50:.4f}, E90 {self.e90:.4f} at {percent(self.level)}{cells}"
         return text[0].upper() + text[1:] + (f"; {self.missing}" if self.missing else "")
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error if a missing value has no reason, or a reason has no missing value."""
         if bool(self.missing) != (None in (self.ratio, self.intercept, self.slope)):
             raise InputError("missing", "say why a number is missing, where one is", self.missing)

@@ -112,7 +112,7 @@ class Cost(Serializable):
         rule = "be a threshold, two costs, or a matrix of two actions that differ by class"
         raise InputError("cost", rule, got=f"a matrix of the shape {self.matrix.shape}")
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error if the matrix does not fit classes, actions or threshold."""
         try:
             same = Cost.of(self.matrix, self.labels, self.actions)

@@ -59,7 +59,7 @@ class Difference(NamedTuple):
     low: Array
     high: Array
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error if the band does not contain the values."""
         check_lengths(self, len(self.value), "low", "high")
         check_order(self, "low", "value", "high")
@@ -101,7 +101,7 @@ class RegretCurve(Serializable):
     the worst decision is at 0.36: 0.0345 lost per row [0.0198, 0.0509]
     """
 
-    computed: ClassVar[tuple[str, ...]] = ("worst",)
+    _computed: ClassVar[tuple[str, ...]] = ("worst",)
     thresholds: Annotated[Array, Shape((None,)), Bounds(0, 1, above=True, below=True), Ascending()]
     value: Annotated[Array, UNIT]
     low: Annotated[Array, UNIT]
@@ -136,7 +136,7 @@ class RegretCurve(Serializable):
             )
         return "\n".join([*rows, f"{self.worst}; band at {percent(self.level)}, {sample_size(self.n)}"])
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for arrays of wrong length and for bands that do not contain the values."""
         size = len(self.thresholds)
         check_lengths(self, size, "value", "low", "high", "net_benefit", "treat_all", "recalibrated")

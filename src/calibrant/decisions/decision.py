@@ -36,24 +36,24 @@ class BestThreshold(Serializable):
 
     Attributes
     ----------
-    threshold : float
-        Act when the score is at least this; 0 means always, infinity means never.
+    value : float
+        The threshold: act when the score is at least this; 0 means always, infinity means never.
     low, high : float
         Confidence interval of the best threshold.
     cost : float
         Cost per row, with the threshold chosen on other rows than those it is evaluated on.
     cost_low, cost_high : float
         Confidence interval of the cost.
-    as_is : float
+    cost_as_is : float
         Cost of acting at the threshold implied by the costs, as if scores were probabilities.
-    recalibrated : float
+    cost_recalibrated : float
         Cost of acting on recalibrated scores, by calibration maps fitted to other rows.
     gain, gain_low, gain_high : float
-        Reduction of the cost relative to `as_is`, and its interval. Neither the gain nor an end exceeds that
-        of the regret.
+        Reduction of the cost relative to `cost_as_is`, and its interval. Neither the gain nor an end exceeds
+        that of the regret.
     level : float
         Level of all intervals.
-    of_costs : float
+    implied_threshold : float
         The threshold implied by the costs.
     n : float
         Effective number of rows.
@@ -70,51 +70,51 @@ class BestThreshold(Serializable):
     act when the score is at least 0.318 [0.296, 0.337] instead of 0.1
     """
 
-    threshold: Extended
+    value: Extended
     low: Extended
     high: Extended
     cost: float
     cost_low: float
     cost_high: float
-    as_is: float
-    recalibrated: float
+    cost_as_is: float
+    cost_recalibrated: float
     gain: float
     gain_low: float
     gain_high: float
     level: Level
-    of_costs: float
+    implied_threshold: float
     n: Size
     label: Any = None
 
     def __float__(self) -> float:
-        return self.threshold
+        return self.value
 
     def __repr__(self) -> str:
         size = sample_size(self.n, "=")
-        return f"BestThreshold({_threshold_text(self.threshold)}, cost {self.cost:.3g} per row, {size})"
+        return f"BestThreshold({_threshold_text(self.value)}, cost {self.cost:.3g} per row, {size})"
 
     def __str__(self) -> str:
         act = {0.0: "always act", math.inf: "never act"}.get(
-            self.threshold, f"act when the score is at least {self.threshold:.3g}"
+            self.value, f"act when the score is at least {self.value:.3g}"
         )
         side, far = "less", (self.gain_low, self.gain_high)
         if self.gain < 0:
             side, far = "more", (-self.gain_high, -self.gain_low)
         return (
             f"{act} [{_threshold_text(self.low)}, {_threshold_text(self.high)}] "
-            f"instead of {self.of_costs:.4g}: "
+            f"instead of {self.implied_threshold:.4g}: "
             f"cost {self.cost:.3g} per row [{self.cost_low:.3g}, {self.cost_high:.3g}] "
             f"at {percent(self.level)}, "
             f"{abs(self.gain):.3g} {side} than as is [{far[0]:.3g}, {far[1]:.3g}]; "
-            f"acting on recalibrated scores costs {self.recalibrated:.3g}; {sample_size(self.n)}"
+            f"acting on recalibrated scores costs {self.cost_recalibrated:.3g}; {sample_size(self.n)}"
         )
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for thresholds outside [0, 1] and intervals that do not contain their value."""
-        for name in ("threshold", "low", "high"):
+        for name in ("value", "low", "high"):
             if math.isfinite(threshold := getattr(self, name)):
                 UNIT.check(name, threshold)
-        check_order(self, "low", "threshold", "high")
+        check_order(self, "low", "value", "high")
         check_order(self, "cost_low", "cost", "cost_high")
         check_order(self, "gain_low", "gain", "gain_high")
 
@@ -154,8 +154,8 @@ class Decision(Serializable):
         ]
         if self.best is not None and self.best.gain_low > 0:
             best = self.best
-            act = f"acting when the score is at least {best.threshold:.3g}"
-            act = {0.0: "always acting", math.inf: "never acting"}.get(best.threshold, act)
+            act = f"acting when the score is at least {best.value:.3g}"
+            act = {0.0: "always acting", math.inf: "never acting"}.get(best.value, act)
             ends = f"[{ROWS * best.gain_low:.3g}, {ROWS * best.gain_high:.3g}]"
             sentences.append(f"On the scores as they are, {act} recovers {ROWS * best.gain:.3g} {ends}.")
         return [*sentences, *(f"{caution[0].upper()}{caution[1:]}." for caution in lost.cautions)]
@@ -219,12 +219,12 @@ def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> Bes
     # The cost per row lies between the smallest and the largest entry of the cost matrix.
     least, most = float(cost.matrix.min()), float(cost.matrix.max())
     return BestThreshold(
-        threshold=chosen, low=min(low, chosen), high=max(high, chosen), cost=as_is - gain,
+        value=chosen, low=min(low, chosen), high=max(high, chosen), cost=as_is - gain,
         cost_low=max(min(float(cost_low[0]), as_is - gain), least),
         cost_high=min(max(float(cost_high[0]), as_is - gain), most),
-        as_is=as_is, recalibrated=as_is - float(estimate.recalibrated.value[0]),
+        cost_as_is=as_is, cost_recalibrated=as_is - float(estimate.recalibrated.value[0]),
         gain=gain, gain_low=max(float(gain_low[0]), -float(lines.top[0])),
-        gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, of_costs=given,
+        gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, implied_threshold=given,
         n=task.n, label=task.label,
     )  # fmt: skip
 

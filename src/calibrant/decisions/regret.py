@@ -140,13 +140,13 @@ class Regret(Serializable):
             f"{self.p_text}; {sample_size(self.n)}" + "".join(f"\n{caution}" for caution in self.cautions)
         )
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for values that are impossible with these costs."""
         for k, row in enumerate(self.matrix):
             if len(row) != len(self.actions):
                 raise InputError(f"matrix[{k}]", f"have {len(self.actions)} entries", got=str(len(row)))
         cost = Cost(np.array(self.matrix), self.actions, self.labels, self.threshold)
-        cost.check_fields()
+        cost._check_fields()
         # Rounding errors scale with the unit of the costs.
         slack = ROUNDING * max(float(np.abs(cost.matrix).max()), 1.0)
         top = float(np.ptp(cost.matrix, axis=1).max())

@@ -91,7 +91,7 @@ class RiskCoverage(Serializable):
     aurc : Measured
         Area under the risk-coverage curve: the mean of the risk, 1 - accuracy, over all numbers of selected
         rows, with rows of equal confidence in random order.
-    excess : Measured
+    e_aurc : Measured
         E-AURC: AURC minus that of the optimal order, in which all correct rows precede the wrong ones.
     level : float
     n : float
@@ -111,7 +111,7 @@ class RiskCoverage(Serializable):
     band_low: Annotated[Array, UNIT]
     band_high: Annotated[Array, UNIT]
     aurc: Annotated[Measured, Within(0, 1)]
-    excess: Annotated[Measured, Within(0, 1)]
+    e_aurc: Annotated[Measured, Within(0, 1)]
     level: Level
     n: Size
     notion: str
@@ -178,7 +178,7 @@ class RiskCoverage(Serializable):
 
         return plot.risk_coverage(self, ax)
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for arrays of wrong length and intervals that do not contain the accuracy."""
         named(self.notion)
         arrays = ("coverage", "accuracy", "low", "high", "band_low", "band_high")
@@ -202,13 +202,13 @@ class RiskCoverage(Serializable):
         return (
             f"The most confident {100 * half.coverage:.0f} % of rows "
             f"({called} of {half.confidence:.3g} or more) are {most_confident}, all of them {every}; "
-            f"AURC {self.aurc:.4f}, {self.excess:.4f} of it above the best order, "
+            f"AURC {self.aurc:.4f}, {self.e_aurc:.4f} of it above the best order, "
             f"at {percent(self.level)}; {sample_size(self.n)}{within}"
         )
 
 
 @one_blas_thread()
-def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = None) -> RiskCoverage:
+def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = 0) -> RiskCoverage:
     """Compute the risk-coverage curve of a task; see `calibrant.risk_coverage`."""
     level, seed = inputs.level(level), inputs.seeded(rng)
     if not task.notion.reading.sure:
@@ -232,7 +232,7 @@ def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = N
         rng = stream(seed, "selective")
         deviate = simultaneous_deviate(correlation, np.ones(known.size), level, levels.clusters, rng, DRAWS)
     band = levels.interval(nodes, effect, deviate)
-    aurc, excess = levels.areas(level)
+    aurc, e_aurc = levels.areas(level)
     return RiskCoverage(
         levels.confidence[nodes],
         levels.coverage[nodes],
@@ -240,7 +240,7 @@ def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = N
         *ends,
         *band,
         aurc,
-        excess,
+        e_aurc,
         level,
         levels.n,
         task.notion.name,

@@ -49,7 +49,7 @@ TOGETHER, GRID = 1 << 17, 512
 class Settings(Serializable):
     """What a run computes; two runs with equal settings give equal numbers."""
 
-    has_schema: ClassVar[bool] = False  # the manifest of a run has a version
+    _has_schema: ClassVar[bool] = False  # the manifest of a run has a version
     classes: tuple[int, ...] = (2, 5, 7)
     features: tuple[int, ...] = (2, 5, 7)
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)

@@ -69,7 +69,7 @@ class Difference(Serializable):
     correlation: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
 
     def __str__(self) -> str:
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
+        p = "p <= 0.001" if self.p_value <= 0.001 else f"p = {self.p_value:.2g}"
         return (
             f"{self.model} - {self.baseline}: {self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}] "
             f"at {percent(self.level)}; {p} (H0: equal errors)"
@@ -79,7 +79,7 @@ class Difference(Serializable):
         ends = f"[{self.low:+.4f}, {self.high:+.4f}]"
         return f"Difference({self.model} - {self.baseline}, {self.value:+.4f} {ends})"
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for an interval that does not contain the value."""
         check_order(self, "low", "value", "high")
 
@@ -124,7 +124,7 @@ class Comparison(Serializable):
 
         return plot.comparison(self, ax)
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error unless there is one difference for every model except the baseline."""
         if {*self.differences, self.baseline} != {*self.estimates} or self.baseline in self.differences:
             rule = f"hold a difference from {self.baseline!r} for every other model"
@@ -148,7 +148,7 @@ def compare_questions(
     estimator: EstimatorLike = "auto",
     norm: Norm = "l1",
     level: float = 0.95,
-    rng: Any = None,
+    rng: Any = 0,
     step: Callable[[], object] = lambda: None,
     n_resamples: int | None = None,
 ) -> Comparison:

@@ -61,7 +61,7 @@ def estimate(
     estimator: Any = "auto",
     norm: Norm = "l1",
     level: float = 0.95,
-    rng: Any = None,
+    rng: Any = 0,
     each_level: float | None = None,
     step: Callable[[], object] = lambda: None,
     n_resamples: int | None = None,

@@ -84,7 +84,7 @@ class MapComparison(Serializable):
         The same call with `rng=seed` gives the same comparison.
     """
 
-    computed: ClassVar[tuple[str, ...]] = ("best", "best_group")
+    _computed: ClassVar[tuple[str, ...]] = ("best", "best_group")
     table: tuple[MapFigures, ...]
     notion: str
     rows: Annotated[int, Bounds(2)]
@@ -157,7 +157,7 @@ class MapComparison(Serializable):
     def __repr__(self) -> str:
         return f"MapComparison(best {' or '.join(self.best_group)} of {len(self.table)}, {self.rows} rows)"
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for an empty table or an unknown notion."""
         named(self.notion)
         if not self.table:
@@ -172,7 +172,7 @@ def compare_maps(
     methods: Sequence[str] | None = None,
     cv: int = 5,
     level: float = 0.95,
-    rng: Seed = None,
+    rng: Seed = 0,
     progress: Progress | None = None,
 ) -> MapComparison:
     """Compare maps by cross-validation; see `calibrant.compare_calibrators`."""

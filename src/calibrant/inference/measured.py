@@ -47,7 +47,7 @@ class Measured(Serializable):
     def __format__(self, digits: str) -> str:
         return f"{self.value:z{digits}} [{self.low:z{digits}}, {self.high:z{digits}}]"
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for an interval that does not contain the value."""
         check_order(self, "low", "value", "high")
 

@@ -101,11 +101,11 @@ class Recommendation(Serializable):
         Simulated data sets for each curve.
     seed : int
         The same call with `rng=seed` gives the same recommendation.
-    notes : tuple of str
+    cautions : tuple of str
         Notes about simulations smaller than asked for.
     """
 
-    computed: ClassVar[tuple[str, ...]] = ("best",)
+    _computed: ClassVar[tuple[str, ...]] = ("best",)
     ranking: tuple[Ranked, ...]
     table: tuple[Measured, ...]
     n: Number
@@ -113,7 +113,7 @@ class Recommendation(Serializable):
     label: Any
     repetitions: Number
     seed: Count
-    notes: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
 
     @property
     def best(self) -> str:
@@ -145,14 +145,14 @@ class Recommendation(Serializable):
                 f"loss: geometric mean over {curves} curves of the 95 % error, relative to the best; "
                 "columns: that error by shape",
                 f"{self.repetitions} simulated data sets a curve, seed {self.seed}"
-                + "".join(f"; {note}" for note in self.notes),
+                + "".join(f"; {caution}" for caution in self.cautions),
             ]
         )
 
     def __repr__(self) -> str:
         return f"Recommendation({self.notion}, n={self.n}, best {self.best} of {len(self.ranking)})"
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for an empty ranking or an unknown notion."""
         named(self.notion)
         if not self.ranking:
@@ -167,13 +167,13 @@ def rank_estimators(
     n: int | None = None,
     estimators: Any = None,
     repetitions: int | None = None,
-    rng: Any = None,
+    rng: Any = 0,
     progress: Progress | None = None,
 ) -> Recommendation:
     """Rank estimators on validated scores; see `calibrant.recommend`."""
     chosen = _estimators_by_name(DEFAULT if estimators is None else estimators, notion)
     rows = None if n is None else inputs.positive_int("n", n)
-    population, notes = _population(notion, data, rows)
+    population, cautions = _population(notion, data, rows)
     default_repetitions = int(np.clip(MAX_SCORES // _size(population), MIN_REPETITIONS, REPETITIONS))
     times = default_repetitions if repetitions is None else inputs.positive_int("repetitions", repetitions, 2)
     seed = inputs.seeded(rng)
@@ -196,7 +196,7 @@ def rank_estimators(
         label=notion.label(data.labels, data.positive),
         repetitions=times,
         seed=seed,
-        notes=tuple(notes),
+        cautions=tuple(cautions),
     )
 
 
@@ -226,9 +226,9 @@ def _estimators_by_name(estimators: Any, notion: Notion) -> dict[str, Estimator]
 
 
 def _population(notion: Notion, data: Predictions, n: int | None) -> tuple[Population, list[str]]:
-    """Return the population, and notes about simulations smaller than asked for."""
+    """Return the population, and cautions about simulations smaller than asked for."""
     classes = 2 if data.score.ndim == 1 else data.score.shape[1]
-    notes = []
+    cautions = []
     support = (0.0, 1.0)
     if not notion.classwise:
         problem = next(notion.problems(data))
@@ -240,15 +240,15 @@ def _population(notion: Notion, data: Predictions, n: int | None) -> tuple[Popul
         if classes > MOST_CLASSES:
             by_mean = np.argsort(data.score.mean(axis=0, dtype=np.float64), kind="stable")
             kept = np.sort(by_mean[((np.arange(MOST_CLASSES) + 0.5) * classes / MOST_CLASSES).astype(int)])
-            notes.append(f"{MOST_CLASSES} of {classes} classes stand for all")
+            cautions.append(f"{MOST_CLASSES} of {classes} classes stand for all")
         score = data.score[:, kept].T
     population = Population.of(score, data.weight, counts=data.counts, n=n, classes=classes, support=support)
     wanted = n or (int(data.weight.sum()) if data.weight is not None and data.counts else len(data.score))
     if population.n < wanted:
-        notes.append(f"{wanted} rows asked for, {population.n} simulated")
+        cautions.append(f"{wanted} rows asked for, {population.n} simulated")
     if population.count is not None:
-        notes.append(f"{population.rows} rows stand for all, each counted several times")
-    return population, notes
+        cautions.append(f"{population.rows} rows stand for all, each counted several times")
+    return population, cautions
 
 
 def _size(population: Population) -> int:

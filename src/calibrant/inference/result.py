@@ -45,7 +45,7 @@ class Null(Serializable):
     mean: Amount
     quantiles: Mapping[float, Amount] = field(default_factory=lambda: MappingProxyType({}))
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for a quantile level outside of (0, 1)."""
         for level in self.quantiles:
             if not 0 < level < 1:
@@ -115,7 +115,7 @@ class Estimate(Serializable):
     True
     """
 
-    worded: ClassVar[tuple[str, ...]] = ("remarks",)
+    _worded: ClassVar[tuple[str, ...]] = ("remarks",)
     value: Amount
     low: Amount
     high: Amount
@@ -195,7 +195,7 @@ class Estimate(Serializable):
         (larger, larger_reading), (smaller, smaller_reading) = sides
         return f"; {larger:.4f} of it {larger_reading} and {smaller:.4f} {smaller_reading}"
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for numbers that are impossible for this notion and norm, or inconsistent."""
         notion = named(self.notion)
         check_choice("norm", self.norm, notion.norms)

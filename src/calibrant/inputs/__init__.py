@@ -14,6 +14,7 @@ from calibrant.inputs.arguments import (
     seeded,
     stream,
 )
+from calibrant.inputs.class_names import class_names, given_class_names
 from calibrant.inputs.clusters import check_group_count, groups_of_rows, in_clusters, some_rows
 from calibrant.inputs.codec import ROUNDING, NamedTwiceError, Serializable, parsed_json
 from calibrant.inputs.columns import (
@@ -88,12 +89,14 @@ __all__ = [
     "check_group_count",
     "check_percent",
     "class_labels",
+    "class_names",
     "class_of_name",
     "classes_of_columns",
     "column_names",
     "decided",
     "exact",
     "generator",
+    "given_class_names",
     "groups_of_rows",
     "helpful",
     "hint_about_range",

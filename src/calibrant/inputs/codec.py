@@ -8,11 +8,11 @@ such as ``Annotated[float, Bounds(0, 1)]``. Numbers are finite unless the annota
 as null, or `Allow.INFINITY`, written as text.
 
 Some class variables are written beside the fields: `kind`, which tells dataclasses of one union apart;
-`constants`, such as the version of a format; and the names of properties, `computed` and `worded`. A computed
-property must be what the fields say; words may be those of another version.
+`_constants`, such as the version of a format; and the names of properties, `_computed` and `_worded`. A
+computed property must be what the fields say; words may be those of another version.
 
-A rule across fields is a method `check_fields` that raises an `InputError` about one of them. All errors name
-the field by its path, such as ``calibrator.maps[1].slope``.
+A rule across fields is a method `_check_fields` that raises an `InputError` about one of them. All errors
+name the field by its path, such as ``calibrator.maps[1].slope``.
 """
 
 from __future__ import annotations
@@ -175,14 +175,14 @@ class Serializable:
     """
 
     #: Whether the schema number is written; files that have a version of their own do without.
-    has_schema: ClassVar[bool] = True
-    constants: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    computed: ClassVar[tuple[str, ...]] = ()
-    worded: ClassVar[tuple[str, ...]] = ()
+    _has_schema: ClassVar[bool] = True
+    _constants: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    _computed: ClassVar[tuple[str, ...]] = ()
+    _worded: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, text, lists and dictionaries by field, after the number of the schema."""
-        schema = {"schema": SCHEMA} if self.has_schema else {}
+        schema = {"schema": SCHEMA} if self._has_schema else {}
         return schema | _plain_record("", type(self), self)
 
     def to_json(self) -> str:
@@ -193,7 +193,7 @@ class Serializable:
     def from_dict(cls, values: Any) -> Self:
         """Return what `to_dict` wrote, with every field checked; another schema is refused."""
         root = cls._root()
-        if cls.has_schema:
+        if cls._has_schema:
             values = dict(_object(root, values))
             given = values.pop("schema", None)
             if type(given) is not int or given != SCHEMA:
@@ -405,12 +405,12 @@ def _record(path: str, kind: Any, value: Any) -> Any:
         if key not in known:
             raise InputError(_field(path, key), "be a known field", got=show_near(key, known))
     made = kind(**{key: _decoded(_field(path, key), hint, values[key]) for key, hint in hints.items()})
-    if hasattr(made, "check_fields"):
+    if hasattr(made, "_check_fields"):
         with _within(path):
-            made.check_fields()
+            made._check_fields()
     for key, hint in properties.items():
         given = _decoded(_field(path, key), hint, values[key])
-        if key in kind.computed and given != (expected := getattr(made, key)):
+        if key in kind._computed and given != (expected := getattr(made, key)):
             raise InputError(_field(path, key), f"be {show(expected)}, as other fields say", given)
     return made
 
@@ -433,7 +433,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 @cache
 def _property_hints(kind: Any) -> dict[str, Any]:
     """Return the annotations of the properties that are written beside the fields."""
-    names = (*getattr(kind, "computed", ()), *getattr(kind, "worded", ()))
+    names = (*getattr(kind, "_computed", ()), *getattr(kind, "_worded", ()))
     return {name: get_type_hints(getattr(kind, name).fget, include_extras=True)["return"] for name in names}
 
 
@@ -441,7 +441,7 @@ def _property_hints(kind: Any) -> dict[str, Any]:
 def _constants(kind: Any) -> Mapping[str, Any]:
     """Return what is written before the fields of a dataclass, the same for all of its kind."""
     own = getattr(kind, "kind", None) if "kind" not in _hints(kind) else None
-    return {**({} if own is None else {"kind": own}), **getattr(kind, "constants", {})}
+    return {**({} if own is None else {"kind": own}), **getattr(kind, "_constants", {})}
 
 
 def _is_record(hint: Any) -> bool:

@@ -247,7 +247,7 @@ class Calibrator:
         )
         if percent:
             inputs.check_percent(float(data.score.max()))
-        self.fit_predictions(data)
+        self._fit_predictions(data)
         self.columns_ = _column_names(y_prob, vector=data.score.ndim == 1)
         return self
 
@@ -257,7 +257,7 @@ class Calibrator:
             raise InputError("percent", "be False where scores are logits", percent)
         return percent
 
-    def fit_question(self, task: CalibrationTask) -> Self:
+    def _fit_task(self, task: CalibrationTask) -> Self:
         """Fit the map to a calibration task, which holds rows or the sums of a sketch.
 
         Parameters
@@ -281,7 +281,7 @@ class Calibrator:
         return self._fit_each(task)
 
     @one_blas_thread()
-    def fit_predictions(self, data: Predictions) -> Self:
+    def _fit_predictions(self, data: Predictions) -> Self:
         """Fit the map to validated predictions.
 
         Parameters

@@ -99,4 +99,4 @@ def joined(data: Predictions, fold: Array, parts: Iterable[Array]) -> Prediction
 def mapped(data: Predictions, method: str, fold: Array, k: int) -> Array:
     """Return the scores of fold `k`, calibrated by a map fitted to the other folds."""
     test = fold == k
-    return Calibrator(method).fit_predictions(some_rows(data, ~test)).predict_proba(data.score[test])
+    return Calibrator(method)._fit_predictions(some_rows(data, ~test)).predict_proba(data.score[test])

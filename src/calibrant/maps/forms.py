@@ -96,7 +96,7 @@ class Bounded:
     low: Share
     high: Share
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for bounds in the wrong order."""
         if self.low > self.high:
             raise InputError("low", "not be above high", got=f"{self.low} above {self.high}")
@@ -141,7 +141,7 @@ class Table:
     between: Literal["line", "from", "upto"] = "line"
     least: Nearest = NEAREST
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for values out of range, or of another length than the points."""
         if self.value.size != self.at.size:
             raise InputError("value", f"have {self.at.size} entries, as at", got=str(self.value.size))
@@ -219,7 +219,7 @@ class Pair:
     low: Table
     high: Table
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error if tables are not increasing steps, or if the low one exceeds the high one."""
         for name, table, between in (("low", self.low, "from"), ("high", self.high, "upto")):
             if (table.scale, table.between) != ("score", between):

@@ -155,7 +155,7 @@ class Softmax:
             at = self.blocks.columns(tempered)
             yield from (softmax(self.blocks.logits(at, each)) for each in self.draws)
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for draws that do not fit the blocks."""
         width = 0 if self.blocks is None else self.blocks.size
         if self.draws.shape[1] != width:

@@ -50,7 +50,7 @@ class Band:
         """Return the band of a reliability curve."""
         return cls(level, line.score, line.low, line.high)
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for ends of another length than the scores, or in the wrong order."""
         check_lengths(self, self.score.size, "low", "high")
         check_order(self, "low", "high")
@@ -87,9 +87,9 @@ class SavedCalibrator(Serializable):
         The map of all classes together, instead of `maps`.
     """
 
-    has_schema: ClassVar[bool] = False
+    _has_schema: ClassVar[bool] = False
     #: Type of the file, and version of the format.
-    constants: ClassVar[Mapping[str, Any]] = MappingProxyType({"calibrant": "map", "format": 1})
+    _constants: ClassVar[Mapping[str, Any]] = MappingProxyType({"calibrant": "map", "format": 1})
     method: str
     notion: str
     from_logits: bool
@@ -102,7 +102,7 @@ class SavedCalibrator(Serializable):
     bands: tuple[tuple[Band, ...], ...]
     multiclass: Softmax | None
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error for inconsistent fields."""
         check_choice("method", self.method, METHODS)
         self._check_classes()

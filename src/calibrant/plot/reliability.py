@@ -132,7 +132,7 @@ def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None 
     banded = len(drawn) <= BANDED
     ax.set_xlabel(_square(ax, min(drawn.values(), key=lambda result: result.support[0])))
     for (name, result), (color, dashes) in zip(drawn.items(), LINES, strict=False):
-        _line(ax, result, result.probability, 0.0, color, None, dashes, 0.16 if banded else 0.0)
+        _line(ax, result, result.value, 0.0, color, None, dashes, 0.16 if banded else 0.0)
         entry = f"{plain(name, 16)}, {rounded(result.error)}"
         look = {"marker": "o", "linestyle": ""} if result.discrete else {"linestyle": dashes}
         ax.plot([], [], color=color, linewidth=1.6, label=entry, **look)
@@ -173,7 +173,7 @@ def draw(
     if hasattr(result, "edges"):
         _bins(ax, result, color, entry)
     else:
-        _line(ax, result, result.probability, 0.0, color, entry)
+        _line(ax, result, result.value, 0.0, color, entry)
     (strip(ax, result, color) if histogram else getattr(ax, PANEL, ax)).set_xlabel(score)
     if key:
         legend(ax, facts, CORNERS, fresh)

@@ -72,7 +72,7 @@ class Picture:
         x = Axis(LEFT, SIDE, low, high, odds)
         y = Axis(TOP + SIDE, -SIDE, *(self.heights if odds else (0.0, 1.0)), odds)
         within = (self.curve.score >= low) & (self.curve.score <= high)
-        shown = replace(self.curve, probability=np.where(within, self.curve.probability, np.nan))
+        shown = replace(self.curve, value=np.where(within, self.curve.value, np.nan))
         histogram = (self.odds.edges, self.odds.counts) if odds else self.curve.histogram
         parts = [
             *([tag("rect", width=WIDTH, height=HEIGHT, fill="#fff")] if paper else []),
@@ -123,13 +123,13 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.5) -> list
     """Return the curve with its band, dashed where few rows speak; or a point with a bar for each score."""
     if curve.discrete:
         return _each_score(curve, x, y, width)
-    curve = curve.thinned()
+    curve = curve._thinned()
     firm = curve.n_eff >= FEW
     # A node on either side, so that dashed and solid segments meet.
     near = firm | np.roll(firm, 1) | np.roll(firm, -1)
     parts = []
     if curve.low is not None and curve.high is not None:
-        known = np.isfinite(curve.probability)
+        known = np.isfinite(curve.value)
         low, high = (np.where(known, end, np.nan) for end in (curve.low, curve.high))
         outline = area(x(curve.score), y(low), y(high))
         parts.append(tag("path", d=outline, class_="band", fill=BLUE, fill_opacity="0.2"))
@@ -138,7 +138,7 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.5) -> list
         (~firm, {"stroke_width": 1, "stroke_dasharray": "3 3"}),
         (near & firm, {"stroke_width": width}),
     ):
-        line = path(x(curve.score), y(np.where(held, curve.probability, np.nan)))
+        line = path(x(curve.score), y(np.where(held, curve.value, np.nan)))
         if line:
             parts.append(tag("path", d=line, **style, **more))
     return parts
@@ -146,8 +146,8 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.5) -> list
 
 def _each_score(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Markup]:
     parts = []
-    low, high = (curve.probability if end is None else end for end in (curve.low, curve.high))
-    columns = (curve.score, curve.probability, low, high, curve.n_eff)
+    low, high = (curve.value if end is None else end for end in (curve.low, curve.high))
+    columns = (curve.score, curve.value, low, high, curve.n_eff)
     for score, frequency, a, b, rows in zip(*columns, strict=True):
         if np.isnan(frequency):
             continue

@@ -60,7 +60,7 @@ def page(assessment: Assessment) -> str:
         e=assessment.estimate,
         notion=notion,
         reading=notion.reading,
-        shown=named(assessment.shown).reading,
+        shown=named(assessment.curve_notion).reading,
         pairs=[]
         if assessment.probability_transfer is None
         else pairs(assessment.probability_transfer, assessment.level),
@@ -81,7 +81,9 @@ def page(assessment: Assessment) -> str:
         picture=picture,
         data=_embedded(picture),
         size=_size(picture.curve),
-        looked_up=looked_up(picture, wording.sure(assessment.estimates[assessment.shown], assessment.level)),
+        looked_up=looked_up(
+            picture, wording.sure(assessment.estimates[assessment.curve_notion], assessment.level)
+        ),
         by_estimator=remarks(
             [(ESTIMATOR_NAMES.get(name, name), one, False) for name, one in assessment.by_estimator.items()]
         ),
@@ -146,7 +148,7 @@ def _templates() -> Environment:
 
 def picture_of(assessment: Assessment) -> chart.Picture:
     """Return the headline's picture; for the class-wise notion that of the worst class."""
-    curve, diagram, about = assessment.curve, assessment.diagram, assessment.asked
+    curve, diagram, about = assessment.curve, assessment.diagram, assessment.pos_label
     if isinstance(curve, ByClass) or isinstance(diagram, ByClass):
         worst = assessment.by_class[0]
         curve, diagram = curve[worst.estimate.label], diagram[worst.estimate.label]  # type: ignore[index]
@@ -166,7 +168,7 @@ def picture_of(assessment: Assessment) -> chart.Picture:
         f"points with bars are {np.count_nonzero(diagram.count > 0)} bins; "
         "the dashed diagonal is perfect calibration; underneath, how many rows have each score."
     )
-    return chart.Picture(curve, diagram, assessment.odds, title, described, names)
+    return chart.Picture(curve, diagram, assessment.log_odds, title, described, names)
 
 
 def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
@@ -177,12 +179,16 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
         near_0 = () if bounded else tuple(round(1 - s, 4) for s in reversed(NEAR_1))
         scores = (*near_0, *scores, *NEAR_1)
     # Of many levels, as a forest has, the table needs only the ends.
-    shared = curve.levels if curve.levels.size <= MOST_LEVELS else curve.levels[np.isin(curve.levels, (0, 1))]
+    shared = (
+        curve.common_scores
+        if curve.common_scores.size <= MOST_LEVELS
+        else curve.common_scores[np.isin(curve.common_scores, (0, 1))]
+    )
     scores = curve.score.tolist() if curve.discrete else sorted({*scores, *shared.tolist()})
     rows: list[dict[str, Any]] = []
     for score in scores:
         at = curve.at(score)
-        if not (np.isfinite(at.probability) and np.isfinite(at.low)):
+        if not (np.isfinite(at.value) and np.isfinite(at.low)):
             rows.append({"score": score, "known": False})
             continue
         word = "too high" if at.high < score else "too low" if at.low > score else "in line"
@@ -192,7 +198,7 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
             {
                 "score": score,
                 "known": True,
-                "means": float(at.probability),
+                "means": float(at.value),
                 "low": float(at.low),
                 "high": float(at.high),
                 "n": float(at.n_eff),
@@ -210,14 +216,14 @@ def _size(curve: ReliabilityCurve) -> str:
 
 def _embedded(picture: chart.Picture) -> Markup:
     """Return the curve for the script, as JSON that cannot end its element."""
-    curve = picture.curve.thinned()
+    curve = picture.curve._thinned()
 
     def rounded(values: Any) -> Any:
         return None if values is None else [None if v != v else round(v, 5) for v in values.tolist()]
 
     values = {
         "score": curve.score.tolist(),
-        "means": rounded(curve.probability),
+        "means": rounded(curve.value),
         "low": rounded(curve.low),
         "high": rounded(curve.high),
         "n": rounded(np.rint(curve.n_eff)),

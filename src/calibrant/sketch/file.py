@@ -23,7 +23,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, BinaryIO, ClassVar, Literal, TypeVar
 
@@ -92,20 +92,25 @@ class Header(Serializable):
     Attributes
     ----------
     format : int
-    notion : str
+    notion : str or None
+        None if no update has decided it yet.
     n_classes : int or None
     given_labels, given_pos_label
         The arguments of the sketch.
+    given_class_names, given_named_labels : tuples or None
+        Names of the classes, and the labels that they belong to where they were given by label.
     rows : Content or None
         None for a sketch of no rows.
     """
 
-    has_schema: ClassVar[bool] = False
+    _has_schema: ClassVar[bool] = False
     format: Literal[1]
-    notion: str
+    notion: str | None
     n_classes: Annotated[int, Bounds(2)] | None
     given_labels: tuple[Hashable, ...] | None
     given_pos_label: Hashable
+    given_class_names: tuple[str, ...] | None
+    given_named_labels: tuple[Hashable, ...] | None
     rows: Content | None
 
     @classmethod
@@ -115,15 +120,35 @@ class Header(Serializable):
         if sketch._cells is not None:
             about = sketch.labels, sketch.positive, sketch.is_vector, sketch.weighted
             rows = Content(*about, sketch._layout.uniform, sketch.totals)
-        given = sketch._given
-        return cls(1, sketch.notion, sketch._n_classes, given["labels"], given["pos_label"], rows)
+        given, names = sketch._given, sketch._class_names
+        return cls(
+            format=1,
+            notion=sketch.notion,
+            n_classes=sketch._n_classes,
+            given_labels=given["labels"],
+            given_pos_label=given["pos_label"],
+            given_class_names=tuple(names.values()) if isinstance(names, Mapping) else names,
+            given_named_labels=tuple(names) if isinstance(names, Mapping) else None,
+            rows=rows,
+        )
 
-    def check_fields(self) -> None:
+    @property
+    def class_names(self) -> tuple[str, ...] | dict[Any, str] | None:
+        """The names of the classes, as they were given."""
+        if self.given_class_names is None or self.given_named_labels is None:
+            return self.given_class_names
+        return dict(zip(self.given_named_labels, self.given_class_names, strict=True))
+
+    def _check_fields(self) -> None:
         """Refuse values that do not go together."""
         refuse_whole(self.notion)
-        rows, classes = self.rows, self.n_classes
+        rows, classes, names = self.rows, self.n_classes, self.given_class_names
+        if self.given_named_labels is not None and len(self.given_named_labels) != len(names or ()):
+            raise InputError("given_named_labels", "be as many as given_class_names", self.given_named_labels)
         if rows is None:
             return
+        if self.notion is None:
+            raise InputError("notion", "be known where there are rows", None)
         if classes is None or len(rows.labels) != classes or len(set(rows.labels)) != classes:
             raise InputError("rows.labels", f"be {classes} distinct classes", got=f"{len(rows.labels)}")
         if rows.positive is not None and rows.positive >= classes:
@@ -146,7 +171,7 @@ class Header(Serializable):
     @property
     def layout(self) -> Layout:
         """The cells of each class."""
-        return layout_of(self.notion, self.n_classes or 2)
+        return layout_of(named(self.notion), self.n_classes or 2)
 
     @property
     def n_sums(self) -> int:
@@ -233,6 +258,7 @@ def _read(kind: type[Kind], file: BinaryIO) -> Kind:
         header = _header(archive)
         sketch = kind(header.notion, n_classes=header.n_classes)
         sketch._given = {"labels": header.given_labels, "pos_label": header.given_pos_label}
+        sketch._class_names = header.class_names
         if header.rows is not None:
             _fill(sketch, header, header.rows, archive)
     return sketch

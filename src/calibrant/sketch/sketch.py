@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,8 +20,8 @@ from calibrant.maps.calibrator import Monotone
 from calibrant.score_data import Array, Cells, Layout, OneHot, Sample
 from calibrant.sketch.sums import check_scale, copied, empty_cells, gather, layout_of
 from calibrant.sketch.totals import Totals
-from calibrant.tasks import CalibrationTask, named
-from calibrant.tasks.notions import refuse_whole
+from calibrant.tasks import CalibrationTask, named, usual
+from calibrant.tasks.notions import Notion, refuse_whole
 
 if TYPE_CHECKING:
     from calibrant.assessment import Assessment
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # Problems summed and answered for together: what is made on the way stays small beside the sketch.
 TOGETHER = 32
+EMPTY = "the sketch is empty: call update(y_true, y_prob) first"
 
 
 class Sketch:
@@ -38,15 +39,20 @@ class Sketch:
 
     Parameters
     ----------
-    notion : {"binary", "classwise", "confidence"}
-        What is compared; fixed for the life of the sketch.
+    notion : {"binary", "classwise", "confidence", "top:k", "correctness"}, optional
+        What is compared. Without it the first update decides as `calibrant.ece` does: `binary` for 1-D
+        scores and `confidence` for a matrix. It is fixed from then on.
     n_classes : int, optional
         Number of columns of the score matrix; learned from the first update otherwise.
     labels, pos_label : optional
         As for `calibrant.ece`. The classes of the columns are settled by the first update.
+    class_names : sequence or mapping, optional
+        Names of the classes in results, in the order of `labels`, or by label.
 
     Attributes
     ----------
+    notion : str or None
+        What is compared; None before the first update if it was not given.
     labels : tuple
         The class of each column; for a vector of scores the negative and the positive one.
     positive : int or None
@@ -57,8 +63,8 @@ class Sketch:
     Examples
     --------
     >>> import calibrant
-    >>> monday = calibrant.Sketch(notion="binary").update([0, 1, 1], [0.2, 0.4, 0.9])
-    >>> tuesday = calibrant.Sketch(notion="binary").update([0, 1], [0.1, 0.8])
+    >>> monday = calibrant.Sketch().update([0, 1, 1], [0.2, 0.4, 0.9])
+    >>> tuesday = calibrant.Sketch().update([0, 1], [0.1, 0.8])
     >>> both = monday + tuesday
     >>> both
     Sketch(notion='binary', n=5)
@@ -68,18 +74,20 @@ class Sketch:
 
     def __init__(
         self,
-        notion: str = "binary",
+        notion: str | None = None,
         *,
         n_classes: int | None = None,
         labels: Sequence[Hashable] | None = None,
         pos_label: Hashable = None,
+        class_names: Sequence[str] | Mapping[Any, str] | None = None,
     ) -> None:
         refuse_whole(notion)
-        self._notion = named(notion)
+        self._known_notion = None if notion is None else named(notion)
         self._n_classes = None if n_classes is None else inputs.positive_int("n_classes", n_classes, 2)
         # Kept for every later update, so what can be read only once is read now.
         labels = None if labels is None else inputs.class_labels(labels)
         self._given: dict[str, Any] = {"labels": labels, "pos_label": pos_label}
+        self._class_names = inputs.given_class_names(class_names)
         self._cells: Cells | None = None
         # Whether someone else may look at the arrays, and whether an update stopped halfway.
         self._lent = self._torn = False
@@ -89,9 +97,16 @@ class Sketch:
         self._vector = False
 
     @property
-    def notion(self) -> str:
-        """The notion asked about."""
-        return self._notion.name
+    def notion(self) -> str | None:
+        """The type of calibration that is measured; None before the first update if it was not given."""
+        return None if self._known_notion is None else self._known_notion.name
+
+    @property
+    def _notion(self) -> Notion:
+        """The notion, of a sketch whose notion is known."""
+        if self._known_notion is None:
+            raise ValueError(EMPTY)
+        return self._known_notion
 
     @property
     def n(self) -> float:
@@ -99,14 +114,14 @@ class Sketch:
         return 0.0 if self._cells is None else float(np.max(self._cells.n))
 
     @property
-    def evidence(self) -> Cells:
+    def _score_data(self) -> Cells:
         """The sums, as evidence that any estimator can read; later updates leave it as it is."""
         cells = self._held
         self._lent = True
         return cells
 
     @property
-    def task(self) -> CalibrationTask:
+    def _task(self) -> CalibrationTask:
         """What is asked of the sums; see `calibrant.tasks`."""
         self._held  # noqa: B018 - an empty sketch is refused before anything else
         count, rows = self.totals.renormalised, self.totals.rows
@@ -133,7 +148,7 @@ class Sketch:
         if self._torn:
             raise ValueError("an update was interrupted, and the sketch holds a part of its rows: start anew")
         if self._cells is None:
-            raise ValueError("the sketch is empty: call update(y_true, y_prob) first")
+            raise ValueError(EMPTY)
         return self._cells
 
     def _blocks(self) -> Iterator[Cells]:
@@ -169,7 +184,7 @@ class Sketch:
             sample_weight=sample_weight,
             counts=counts,
             more=self._cells is not None,
-            by_name=not self._notion.correctness_pairs,
+            by_name=self._known_notion is None or not self._notion.correctness_pairs,
             percent=percent,
             **self._known_classes(y_prob),
         )
@@ -177,6 +192,12 @@ class Sketch:
             return self._take(data)
         self._check_pair(data)
         return self._take(_reordered(data, self.labels))
+
+    def _with_class_names(self, class_names: Any) -> Self:
+        """Set the names of the classes, checked against the labels; returns the sketch itself."""
+        self._class_names = inputs.given_class_names(class_names)
+        inputs.class_names(self.labels, self._class_names)
+        return self
 
     def _check_pair(self, data: Predictions) -> None:
         """Refuse labels that need a positive class to be named once they are seen beside those so far."""
@@ -196,16 +217,18 @@ class Sketch:
             raise inputs.InputError("sample_weight", "be given in all updates or in none", got=got, hint=hint)
         if data.weight is not None and weighted:
             check_scale(data.weight)
-        new = type(self)(self.notion, n_classes=2 if data.score.ndim == 1 else data.score.shape[1])
+        notion = usual(self._known_notion, vector=data.score.ndim == 1)
+        new = type(self)(notion.name, n_classes=2 if data.score.ndim == 1 else data.score.shape[1])
         new.labels, new.positive, new._vector = data.labels, data.positive, data.score.ndim == 1
         if new._vector and self._cells is not None:
             new.labels = (_negative_of(data), data.labels[1])
         joined, totals = self._joined(new, holding=True), self.totals + Totals.of(data)
+        inputs.class_names(joined.labels, self._class_names)
         if not weighted:
             inputs.check_counts(totals.weight)
         whole = None if self._cells is None else copied(self._held) if self._lent else self._held
         in_place = whole is not None and not self._lent
-        for at, part in self._sums_of(data, joined._layout):
+        for at, part in joined._sums_of(data, joined._layout):
             if whole is None and at is ...:
                 whole = copied(part)
                 break
@@ -281,20 +304,22 @@ class Sketch:
 
     def __radd__(self, other: Any) -> Self:
         """Let `sum(sketches)` begin with 0."""
-        return self + type(self)(self.notion) if isinstance(other, int) and other == 0 else NotImplemented
+        return self + type(self)() if isinstance(other, int) and other == 0 else NotImplemented
 
     def __copy__(self) -> Self:
-        return self + type(self)(self.notion)
+        return self + type(self)()
 
     def _joined(self, other: Self, *, holding: bool) -> Self:
         """Make an empty sketch for the rows of both; raises if they ask different questions."""
-        if self._notion != other._notion:
+        notion = self.notion or other.notion
+        if (other.notion or notion) != notion:
             raise ValueError(f"sketches must have the same notion, got {self.notion!r} and {other.notion!r}")
         if None not in (self._n_classes, other._n_classes) and self._n_classes != other._n_classes:
             raise ValueError(
                 f"sketches must have the same classes, got {self._n_classes} and {other._n_classes} of them"
             )
-        total = type(self)(self.notion, n_classes=self._n_classes or other._n_classes)
+        total = type(self)(notion, n_classes=self._n_classes or other._n_classes)
+        total._class_names = other._class_names if self._class_names is None else self._class_names
         total._given = self._given if any(v is not None for v in self._given.values()) else other._given
         base, more = (self, other) if self._cells is not None else (other, self)
         if holding and self._cells is not None and base._asked != more._asked:
@@ -384,7 +409,7 @@ class Sketch:
         >>> sketch.calibrator().predict_proba([0.3, 0.7]).round(2)
         array([0.09, 0.47])
         """
-        return Calibrator(method, monotone=monotone).fit_question(self.task)
+        return Calibrator(method, monotone=monotone)._fit_task(self._task)
 
     def curve(self, **options: Any) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Fit the reliability curve; see `calibrant.reliability_curve` for the options."""
@@ -429,27 +454,28 @@ class Sketch:
         return _functions().risk_coverage(self, **options)
 
     @property
-    def about_one_class(self) -> CalibrationTask:
+    def _about_one_class(self) -> CalibrationTask:
         """The question, of a sketch that is about the score of one class; others are refused."""
-        if not self._notion.one_class:
+        task = self._task
+        if not task.notion.one_class:
             rule = "be a sketch of the score of one class: decisions by other scores need the rows"
-            raise inputs.InputError("sketch", rule, got=f"the notion {self._notion.name!r}")
-        return self.task
+            raise inputs.InputError("sketch", rule, got=f"the notion {self.notion!r}")
+        return task
 
-    def deciding(self, cost: Any, actions: Sequence[str] | None = None) -> tuple[CalibrationTask, Cost]:
+    def _decision_task(self, cost: Any, actions: Sequence[str] | None = None) -> tuple[CalibrationTask, Cost]:
         """Return the question, and what a cost says of its two classes."""
-        task = self.about_one_class
+        task = self._about_one_class
         return task, cost_of(task, cost, actions, self._given["labels"])
 
-    def has_cells_for(self, estimator: EstimatorLike) -> bool:
+    def _has_cells_for(self, estimator: EstimatorLike) -> bool:
         """Return whether an estimator asks for no more bins than there are cells."""
         try:
-            self.check_bins(estimator)
+            self._check_bins(estimator)
         except ValueError:
             return False
         return True
 
-    def check_bins(self, estimator: EstimatorLike) -> None:
+    def _check_bins(self, estimator: EstimatorLike) -> None:
         """Refuse an estimator that asks for more bins than there are cells."""
         estimator = resolve(estimator, shared=self._notion.classwise)
         cells, bins = self._layout.uniform, estimator.n_bins_at(self._held.n)
@@ -505,6 +531,7 @@ class Sketch:
         counts: str | None = None,
         labels: Any = None,
         pos_label: Any = None,
+        class_names: Any = None,
         format: str | None = None,
         progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
@@ -522,6 +549,8 @@ class Sketch:
             each row stands for; not both.
         notion, pos_label : optional
             As for `calibrant.ece`.
+        class_names : sequence or mapping, optional
+            Names of the classes in results, in the order of `Sketch.labels`, or by label.
         labels : sequence, optional
             The class of each column of scores, in the order of the columns. By default their names tell.
         format : {"parquet", "arrow", "csv", "tsv", "jsonl", "json", "npz"}, optional
@@ -559,7 +588,7 @@ class Sketch:
             batch_rows=batch_rows,
             percent=percent,
         )
-        return sketches[None]
+        return sketches[None]._with_class_names(class_names)
 
     @classmethod
     @inputs.helpful
@@ -575,6 +604,7 @@ class Sketch:
         counts: str | None = None,
         labels: Any = None,
         pos_label: Any = None,
+        class_names: Any = None,
         format: str | None = None,
         progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
@@ -598,7 +628,7 @@ class Sketch:
             batch_rows=batch_rows,
             percent=percent,
         )
-        return {key: sketches[key] for key in inputs.in_order(tuple(sketches))}
+        return {key: sketches[key]._with_class_names(class_names) for key in inputs.in_order(tuple(sketches))}
 
     @classmethod
     @inputs.helpful
@@ -613,6 +643,7 @@ class Sketch:
         counts: str | None = None,
         labels: Any = None,
         pos_label: Any = None,
+        class_names: Any = None,
         n_classes: int | None = None,
         percent: bool = False,
     ) -> Sketch:
@@ -630,6 +661,8 @@ class Sketch:
             As for `calibrant.ece`. A single column may be named after its class instead, as "p_spam" is.
         labels : sequence, optional
             The class of each column. Without it the names of the columns say so.
+        class_names : sequence or mapping, optional
+            Names of the classes in results, in the order of `Sketch.labels`, or by label.
         n_classes : int, optional
             Held against the number of classes.
         percent : bool
@@ -647,7 +680,7 @@ class Sketch:
 
         asked: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
         asked |= {"sample_weight": sample_weight, "counts": counts, "labels": labels, "pos_label": pos_label}
-        return from_frame(frame, n_classes=n_classes, **asked)[None]
+        return from_frame(frame, n_classes=n_classes, **asked)[None]._with_class_names(class_names)
 
     @classmethod
     @inputs.helpful
@@ -663,6 +696,7 @@ class Sketch:
         counts: str | None = None,
         labels: Any = None,
         pos_label: Any = None,
+        class_names: Any = None,
         n_classes: int | None = None,
         percent: bool = False,
     ) -> dict[Any, Sketch]:
@@ -670,7 +704,9 @@ class Sketch:
 
         Parameters
         ----------
-        frame, label, scores, notion, sample_weight, counts, labels, pos_label, n_classes, percent
+        frame, label, scores, notion, sample_weight, counts, labels, pos_label, class_names
+            As for `from_frame`.
+        n_classes, percent
             As for `from_frame`.
         groups : str
             The column of the groups.
@@ -688,7 +724,8 @@ class Sketch:
             raise inputs.InputTypeError("groups", "be the name of a column", None)
         asked: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
         asked |= {"sample_weight": sample_weight, "counts": counts, "labels": labels, "pos_label": pos_label}
-        return from_frame(frame, n_classes=n_classes, groups=groups, **asked)
+        sketches = from_frame(frame, n_classes=n_classes, groups=groups, **asked)
+        return {key: sketch._with_class_names(class_names) for key, sketch in sketches.items()}
 
     @property
     def digest(self) -> str:

@@ -50,7 +50,7 @@ class Totals:
     brier: Annotated[float, Bounds(0)]
     renormalised: Annotated[int, Bounds(0)] = 0
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Refuse totals that no rows have, where they are read from a file."""
         if self.renormalised > self.rows:
             raise InputError("renormalised", f"be at most the number of rows, {self.rows}", self.renormalised)

@@ -227,7 +227,7 @@ class ReliabilityDisplay:
         method: Method | None = None,
         bandwidth: str | float | None = None,
         level: float = 0.95,
-        rng: Any = None,
+        rng: Any = 0,
         sample_weight: Any = None,
         counts: Any = None,
         labels: Any = None,
@@ -260,8 +260,8 @@ class ReliabilityDisplay:
             both ends give a number, 0.05 for instance.
         level : float
             Level of the band and of the intervals.
-        rng : int or numpy.random.Generator, optional
-            Seed of the bootstrap behind the curve.
+        rng : int, numpy.random.Generator or None, default=0
+            Seed of the bootstrap behind the curve; None draws a new one.
         """
         inputs.check_choice("strategy", strategy, STRATEGIES)
         notions.refuse_whole(notion)

@@ -127,7 +127,7 @@ def held_out(rows: Simplex, method: str, parts: list[slice]) -> Array:
     for part in parts:
         rest = np.r_[0 : part.start, part.stop : len(rows.code)]
         out[part] = (
-            Calibrator(method).fit_predictions(_predictions(rows, rest)).predict_proba(rows.score[part])
+            Calibrator(method)._fit_predictions(_predictions(rows, rest)).predict_proba(rows.score[part])
         )
     return out
 

@@ -131,7 +131,7 @@ class Blocks:
     bumps: Annotated[Array, Shape((None, None)), Bounds(0, 1)] | None
     reach: Annotated[float, Bounds(SHORTEST, FAR_FROM_OVERFLOW.high)]
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error if the fields do not match the number of classes."""
         classes = self.n_classes
         shapes = {"centre": (classes,), "scale": (classes,), "origin": (classes,), "axes": (classes, None)}

@@ -49,7 +49,7 @@ class ProbabilityTransfer:
     gap: Annotated[Array, Bounds(0, 2, slack=ROUNDING)]
     gap_spread: Annotated[Array, Bounds(0, 2, slack=ROUNDING)]
 
-    def check_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Raise an error if the arrays do not match the number of classes, or the shares do not sum to 1."""
         classes = len(self.share)
         for name in ("taken", "spread"):
