@@ -11,13 +11,13 @@ from tests.oracles import clinical as oracle
 
 import calibrant
 from calibrant import InputError
-from calibrant.api.build_task import build_task
 from calibrant.assessment import text as wording
 from calibrant.decisions import Clinical, clinical_of
 from calibrant.inference.measured import Measured
 from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds.cells import nearest
 from calibrant.score_data.clusters import effective_clusters
+from calibrant.tasks.task import build_task
 
 FIELDS = ("ratio", "intercept", "slope", "e50", "e90")
 

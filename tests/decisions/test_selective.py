@@ -11,10 +11,10 @@ from tests.oracles import selective as oracle
 
 import calibrant
 from calibrant import InputError
-from calibrant.api.build_task import build_task
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.selective import NODES, _ConfidenceLevels, area_of
 from calibrant.score_data.clusters import effective_clusters
+from calibrant.tasks.task import build_task
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -13,11 +13,11 @@ import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.build_task import alone, build_task, chosen_bins, class_names_of, is_sketch, read
-from calibrant.estimators.base import measure
+from calibrant.estimators.base import chosen_bins, measure
 from calibrant.inputs import Array, Seed
 from calibrant.tasks import usual
 from calibrant.tasks.notions import check_whole, refuse_whole
+from calibrant.tasks.task import alone, build_task, class_names_of, is_sketch, read
 
 if TYPE_CHECKING:
     from calibrant.assessment.assessment import Assessment

@@ -9,7 +9,6 @@ import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.api.build_task import alone, build_task, class_names_of, read
 from calibrant.curves import rename_classes
 from calibrant.decisions import (
     BestThreshold,
@@ -28,6 +27,7 @@ from calibrant.inputs import Seed
 from calibrant.sketch import Sketch
 from calibrant.tasks import CalibrationTask, named
 from calibrant.tasks.notions import refuse_whole
+from calibrant.tasks.task import alone, build_task, class_names_of, read
 
 
 @inputs.helpful

@@ -356,3 +356,20 @@ def pieces(block: ScoreData) -> list[ScoreData]:
     if not isinstance(block, Sample) or len(block.batch) != 1 or block.shape[-1] < LONG:
         return [block]
     return [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]
+
+
+def chosen_bins(estimator: Any, n_bins: Any, strategy: str | None) -> Any:
+    """Return the bins that scikit-learn's `n_bins` and `strategy` ask for: 15 of equal width by default.
+
+    Without either it is the estimator that is given. `inputs.helpful` refuses an estimator beside them.
+
+    >>> str(chosen_bins("auto", 10, "quantile")), chosen_bins("auto", None, None)
+    ('adaptive:10', 'auto')
+    """
+    if n_bins is None and strategy is None:
+        return estimator
+    from calibrant.estimators import Binned
+
+    strategy = "uniform" if strategy is None else strategy
+    check_choice("strategy", strategy, ("uniform", "quantile"))
+    return Binned("uniform" if strategy == "uniform" else "adaptive", 15 if n_bins is None else n_bins)

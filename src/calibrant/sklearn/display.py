@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant import inputs, plot
-from calibrant.api.build_task import build_task
 from calibrant.curves import (
     ByClass,
     Method,
@@ -22,6 +21,7 @@ from calibrant.plot.canvas import CALIBRATED, CORNERS, legend, words
 from calibrant.score_data import Array
 from calibrant.sklearn.model import explaining, probabilities
 from calibrant.tasks import notions
+from calibrant.tasks.task import build_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
