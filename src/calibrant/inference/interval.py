@@ -29,8 +29,8 @@ from calibrant.tasks.notions import combined
 LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.999999)
 # Iterations that scale a clipped gap to its true error.
 SCALING_STEPS = 4
-# Numbers simulated for each true error, and smallest number of data sets.
-MAX_NUMBERS, MIN_DATA_SETS = 1 << 16, 80
+# Smallest number of data sets for each true error: fewer would not determine the tails.
+MIN_DATA_SETS = 80
 # Named estimators: rows above which cells are simulated, which bounds the cost.
 CELLS_FROM = 4096
 # Scores, and estimates, that differ by less are equal up to rounding.
@@ -78,9 +78,7 @@ def interval(
     drawn = INTERVAL.data_sets if drawn is None else drawn
     full_posterior, posterior = posterior, posterior.coarser(INTERVAL.max_cells).focused()
     grid = error_grid(posterior, value)
-    size = int(
-        np.clip(MAX_NUMBERS // posterior.z.shape[-1], MIN_DATA_SETS, max(MIN_DATA_SETS, drawn // len(grid)))
-    )
+    size = max(MIN_DATA_SETS, drawn // len(grid))
     sim_grid = SimulationGrid.of(posterior)
     common, (rng,) = streams([key])
     kind, gaps = draw_shapes(posterior, [rng], size)
