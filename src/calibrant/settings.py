@@ -72,7 +72,6 @@ class IntervalSettings:
     )
     named_shapes: int = setting(10, "Shapes of the gap that a named estimator is applied to.", _NONE)
     named_sets_per_shape: int = setting(10, "Data sets simulated along each of these shapes.", _NONE)
-    max_cells: int = setting(256, "Largest number of cells over which gaps are simulated.", _NONE)
     grid_offsets: tuple[float, ...] = setting(
         (-3.5, -2.0, -0.8, 0.8, 2.0, 3.0, 4.0, 5.5),
         "True errors of the grid minus the estimate, in standard errors of a mean residual.",

@@ -119,7 +119,7 @@ class _ScoreCells(NamedTuple):
         score, n = steps.score, steps.n
         low, high = score[0], score[-1]
         min_rows = TEST.periodogram_min_rows
-        count = min(finest, 2 ** int(np.log2(n / min_rows))) if n >= min_rows else 0
+        count = 2 ** int(np.log2(min(finest, n / min_rows))) if n >= min_rows else 0
         if count < CELLS or not high > low:
             return cls.none()
         cell = np.minimum((score - low) / (high - low) * count, count - 1).astype(np.int64)

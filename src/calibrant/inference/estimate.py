@@ -179,7 +179,7 @@ def _several_classes(task: CalibrationTask, plan: _Plan) -> Estimate:
     if len(task.labels) > MANY:
         many = task.once("many classes", lambda: classes.Classes.of(task))
     posterior = posterior_of(task) if many is None else many.posterior
-    coarse = posterior.coarser(INTERVAL.max_cells) if many is None else many.coarse
+    coarse = posterior.coarser(intervals.MAX_CELLS) if many is None else many.coarse
     rows, adjustments, keys = task.rows, ClusterAdjustment.of(task), [key_of(label) for label in task.labels]
     errors = _errors(task, plan, posterior)
     value = task.notion.combine(errors, plan.norm)

@@ -29,8 +29,9 @@ from calibrant.tasks.notions import combined
 LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.999999)
 # Iterations that scale a clipped gap to its true error.
 SCALING_STEPS = 4
-# Smallest number of data sets for each true error: fewer would not determine the tails.
-MIN_DATA_SETS = 80
+# Largest number of cells, a power of two, which bounds the cost above 65,536 rows; and smallest number of data
+# sets for each true error, as fewer would not determine the tails.
+MAX_CELLS, MIN_DATA_SETS = 256, 80
 # Named estimators: rows above which cells are simulated, which bounds the cost.
 CELLS_FROM = 4096
 # Scores, and estimates, that differ by less are equal up to rounding.
@@ -76,7 +77,7 @@ def interval(
         Number of simulated data sets over the whole grid; by default `INTERVAL.data_sets`.
     """
     drawn = INTERVAL.data_sets if drawn is None else drawn
-    full_posterior, posterior = posterior, posterior.coarser(INTERVAL.max_cells).focused()
+    full_posterior, posterior = posterior, posterior.coarser(MAX_CELLS).focused()
     grid = error_grid(posterior, value)
     size = max(MIN_DATA_SETS, drawn // len(grid))
     sim_grid = SimulationGrid.of(posterior)
@@ -606,7 +607,7 @@ def interval_of_named(
     keys : sequence of int
         Key of the random numbers of each problem.
     """
-    posterior = posterior.coarser(INTERVAL.max_cells)
+    posterior = posterior.coarser(MAX_CELLS)
     cells = [SimulationGrid.of(posterior[k : k + 1]) for k in range(len(posterior.z))]
     drawn_gaps = draw_shapes(posterior, streams(keys)[1], INTERVAL.named_shapes)[1]
     # Gaps are interpolated at the scores of rows: one point for each score, whatever the rounding.
