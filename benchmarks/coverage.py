@@ -30,8 +30,8 @@ import numpy as np
 import calibrant
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL, SHIFTED, Dirichlet
-from calibrant.inference import estimate as inference
 from calibrant.score_data import Array
+from calibrant.settings import INTERVAL, TEST
 
 _spec = util.spec_from_file_location("real_scores", Path(__file__).with_name("real_scores.py"))
 real_scores = util.module_from_spec(_spec)
@@ -117,7 +117,8 @@ def one_cell(cell: Cell) -> dict[str, float]:
 
 
 # Calibrated data and single classes, which nothing here looks at, are simulated as little as can be.
-@patch.multiple(inference, SIMULATED=2, N_CLASS_DATA_SETS=2)
+@patch.dict(vars(INTERVAL), class_data_sets=2)
+@patch.dict(vars(TEST), data_sets=2)
 def intervals(family, notion, n: int, repetitions: int, rng: np.random.Generator) -> Array:
     """Return values and both ends of `calibrant.estimate`, for so many samples."""
     found = []

@@ -24,7 +24,7 @@ import numpy as np
 import calibrant
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import LOCAL
-from calibrant.inference import estimate as inference
+from calibrant.settings import TEST
 
 SIZES = (200, 1000, 5000)
 LOCAL_SIZES = (300, 2000)
@@ -111,7 +111,7 @@ LEAF_PAIRS, LEAF_SIZES = {"spread, leaves": leaf}, (300, 1000, 3000, 10_000)
 
 
 # Calibrated data, which nothing here looks at, are simulated as little as can be.
-@patch.multiple(inference, SIMULATED=2)
+@patch.dict(vars(TEST), data_sets=2)
 def one_cell(task):
     name, n, repetitions = task
     rng = rng_of("paired", *task)

@@ -27,8 +27,8 @@ from calibrant.estimators import Binned, Cumulative, Debiased
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES
 from calibrant.inference import null
-from calibrant.inference.estimate import SIMULATED
 from calibrant.score_data import Cells, Residuals, Sample
+from calibrant.settings import TEST
 
 SIZES = (100, 500, 2000, 10_000)
 # Calibrated scores: three kinds drawn here, and those of three families.
@@ -67,7 +67,7 @@ def scores_of(kind, rng, n):
 
 def p_values(score, outcome, rng, size):
     """Ours, 15 bins, ECCE-R, debiased L2: each by simulation from the scores."""
-    ours = null.later(Residuals.of(Sample(score, outcome)), "l1", rng, SIMULATED)().p_value
+    ours = null.later(Residuals.of(Sample(score, outcome)), "l1", rng, TEST.data_sets)().p_value
     drawn = rng.random((size, score.size)) < score
     found = [ours]
     for estimator, norm in (

@@ -11,6 +11,7 @@ import calibrant
 from calibrant import Sketch
 from calibrant.curves import posterior_curve
 from calibrant.score_data import Residuals, Sample
+from calibrant.settings import CURVES
 from oracles import local_lines as oracle
 
 
@@ -98,7 +99,7 @@ def test_the_intervals_of_the_rows_equal_weighted_least_squares(level, n, every)
     (low, high), rows = nearby.intervals(level), nearby.rows
     frequency = np.clip(score + np.interp(score, nodes, nearby.gap), 0, 1)
     for k in range(0, nodes.size, every):
-        about = {"window": posterior_curve.WINDOW, "far": posterior_curve.FAR, "wall": posterior_curve.WALL}
+        about = {"window": CURVES.window, "far": CURVES.distance, "wall": CURVES.distance_offset}
         expected = oracle.interval(score, outcome, nodes[k], frequency, level=level, **about)
         inside = score.min() <= nodes[k] <= score.max()
         if inside:

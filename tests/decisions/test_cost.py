@@ -8,6 +8,7 @@ import pytest
 import calibrant
 from calibrant import Cost
 from calibrant.inputs import InputError
+from calibrant.settings import DECISIONS
 
 MATRIX = [[0.0, 1.0, 0.3], [5.0, 0.0, 0.3]]
 CLASSES = [[0, 1, 1, 0.3], [3, 0, 1, 0.3], [1, 0.5, 0, 0.3]]
@@ -15,8 +16,8 @@ CLASSES = [[0, 1, 1, 0.3], [3, 0, 1, 0.3], [1, 0.5, 0, 0.3]]
 
 @pytest.fixture(autouse=True)
 def _few_simulations(monkeypatch):
-    monkeypatch.setattr("calibrant.decisions.regret.SIMULATED", 4)
-    monkeypatch.setattr("calibrant.decisions.regret.TIMES", 1)
+    monkeypatch.setitem(vars(DECISIONS), "null_data_sets", 4)
+    monkeypatch.setitem(vars(DECISIONS), "canonical_null_data_sets", 1)
 
 
 def sample(n=150, seed=0):

@@ -6,10 +6,11 @@ from scipy.special import expit
 
 import calibrant
 from calibrant import Sketch
-from calibrant.decisions.binary import FOLDS, BinaryDecisions, FoldSplit, Lines
+from calibrant.decisions.binary import BinaryDecisions, FoldSplit, Lines
 from calibrant.decisions.interval import ends
 from calibrant.inputs import in_clusters, predictions
 from calibrant.score_data import Residuals, Sample
+from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask, named
 
 
@@ -82,7 +83,7 @@ def test_the_parts_of_a_group_add_up_to_it(n):
             np.testing.assert_allclose(total, getattr(groups, name), rtol=1e-9, atol=1e-9)
         frequency = dealt.steps.frequency
         assert ((frequency >= 0) & (frequency <= 1)).all()
-        pairs = dealt.group * FOLDS + dealt.fold
+        pairs = dealt.group * DECISIONS.folds + dealt.fold
         assert (np.diff(np.sort(pairs)) > 0).all()
 
 
@@ -90,7 +91,7 @@ def test_folds_are_of_equal_size_at_all_scores():
     s = (np.arange(1000) + 0.5) / 1000
     dealt = FoldSplit.of(Residuals.of(Sample(s, s > 0.5)), np.random.default_rng(0))
     tenth = dealt.group * 10 // 1000
-    held = np.bincount(tenth * FOLDS + dealt.fold, dealt.steps.mass).reshape(10, FOLDS)
+    held = np.bincount(tenth * DECISIONS.folds + dealt.fold, dealt.steps.mass).reshape(10, DECISIONS.folds)
     assert (held == 20).all()
     # Neighbours are not dealt in turn.
     assert len(np.unique(np.diff(dealt.fold))) > 2
@@ -133,7 +134,7 @@ def test_clusters_are_whole_in_folds():
     known = known_of(y, s, cluster)
     of_cluster = np.array([set(known.split.fold[known.split.group // 5 == k]) for k in range(40)])
     assert all(len(folds) == 1 for folds in of_cluster)
-    assert sorted(np.bincount([folds.pop() for folds in of_cluster])) == [8] * FOLDS
+    assert sorted(np.bincount([folds.pop() for folds in of_cluster])) == [8] * DECISIONS.folds
 
 
 def test_neither_names_nor_order_of_clusters_matter():

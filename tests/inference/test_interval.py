@@ -13,6 +13,7 @@ from calibrant.inference.interval import SimulationGrid, true_error
 from calibrant.posterior.gap import Posterior
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Residuals, Sample
+from calibrant.settings import INTERVAL
 
 KINDS = ("smooth", "tenths", "heavy")
 
@@ -88,7 +89,7 @@ def test_each_kind_of_gap_that_data_allow_has_a_fair_number_of_sets():
     kinds = [interval.draw_shapes(posterior(kind), [np.random.default_rng(0)], 100)[0] for kind in KINDS]
     for kind in kinds:
         share = np.bincount(kind) / kind.size
-        assert np.all((share == 0) | (share >= interval.MIN_KIND_SHARE_OF_THREE))
+        assert np.all((share == 0) | (share >= INTERVAL.min_kind_share_of_three))
     assert 2 in kinds[1]
     assert 2 not in kinds[0]
 
@@ -131,7 +132,7 @@ def test_normal_estimates_have_the_interval_of_a_normal_variable(level):
     own = posterior()
     unit = interval._standard_error(own)
     value = 8 * unit
-    far = -NormalDist().inv_cdf(interval.TAIL_ALPHA_FACTOR * (1 - level) / 2)
+    far = -NormalDist().inv_cdf(INTERVAL.tail_alpha_factor * (1 - level) / 2)
     low, high = interval.invert(normal(unit), value, own, level)
     assert low == pytest.approx(value - far * unit, abs=0.1 * unit)
     assert high == pytest.approx(value + far * unit, abs=0.1 * unit)

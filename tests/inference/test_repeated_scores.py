@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.inference.comparison import WIDER
 from calibrant.inference.estimate import THIN_REPLICATION
+from calibrant.settings import REPORT
 
 
 def levels(count, n, sd, seed):
@@ -88,7 +88,7 @@ def test_a_comparison_says_that_errors_are_not_equally_certain():
     continuous = np.clip(y.mean() + 0.001 * rng.standard_normal(1500), 0, 1)
     found = calibrant.compare(y, {"tree": score, "constant": continuous}, rng=0, n_resamples=99)
     wide, narrow = (one.high - one.low for one in found.estimates.values())
-    assert wide > WIDER * narrow
+    assert wide > REPORT.width_ratio * narrow
     (caution,) = found.cautions
     assert (
         f"'tree' is much less certain than that of 'constant' (its interval is {wide / narrow:.1f}" in caution

@@ -6,7 +6,6 @@ import pytest
 import calibrant
 from calibrant.inference import null
 from calibrant.inference.multiplicity import (
-    MOST_RESAMPLES,
     each_level,
     false_discovery,
     refined,
@@ -15,6 +14,7 @@ from calibrant.inference.multiplicity import (
 from calibrant.inference.result import p_text
 from calibrant.score_data import Residuals, Sample
 from calibrant.score_data.draws import Outcomes
+from calibrant.settings import TEST
 
 
 def rows(n=400, power=1.0, seed=0):
@@ -112,7 +112,7 @@ def test_suspects_can_be_rejected_after_control_of_false_discoveries(tests, shar
 
 
 def test_the_number_of_resamples_is_bounded():
-    assert resamples_for(200, 1, 1e-6) == MOST_RESAMPLES
+    assert resamples_for(200, 1, 1e-6) == TEST.max_data_sets
     assert resamples_for(2, 0, 0.05) < 999
 
 

@@ -12,6 +12,7 @@ from calibrant.maps.methods import METHODS
 from calibrant.posterior.softmax import SoftmaxPosterior
 from calibrant.posterior.softmax.likelihood import Likelihood
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import MAPS
 from oracles import softmax as oracle
 
 MANY = [name for name, method in METHODS.items() if method.many]
@@ -86,9 +87,8 @@ def test_named_maps_are_modes_of_blocks_of_known_sizes(method, names):
     slope, on = likelihood.slope(made.draws[0])[1], 0
     for block in made.blocks.blocks:
         theta = made.draws[0, block.places]
-        size = {**module.VECTOR_SD, "matrix": module.MATRIX_SD / 4 if method == "matrix" else None}.get(
-            block.name
-        )
+        matrix_sd = MAPS.matrix_sd / 4 if method == "matrix" else None
+        size = {**module._vector_sd(), "matrix": matrix_sd}.get(block.name)
         if size is None:
             assert not theta.any()
         else:

@@ -24,7 +24,7 @@ from calibrant.curves import Progress, curve_of, diagram_of, each_problem, renam
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
 from calibrant.inference.clusters import ClusterAdjustment
-from calibrant.inference.estimate import MANY, SIMULATED, estimate
+from calibrant.inference.estimate import MANY, estimate
 from calibrant.inference.measured import interval_deviate
 from calibrant.inference.multiplicity import each_level, false_discovery, refined
 from calibrant.inference.result import Estimate
@@ -34,6 +34,7 @@ from calibrant.parallel import background, one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import TEST
 from calibrant.tasks import CalibrationTask, Notion, named
 from calibrant.tasks.notions import applicable, pictured
 
@@ -337,7 +338,7 @@ def _refined(
         lambda k, size: _of_group(groups[k], len(groups), options | {"n_resamples": size}),
         tests=len(groups),
         alpha=1 - options["level"],
-        size=SIMULATED,
+        size=TEST.data_sets,
     )
     return [more.get(k, each) for k, each in found.items()]
 

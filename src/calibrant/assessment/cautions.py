@@ -15,22 +15,13 @@ from calibrant.estimators.base import positions
 from calibrant.inputs import PREDICTED, Predictions, are_usual, decided
 from calibrant.inputs.wording import count, counted
 from calibrant.score_data import Cells
+from calibrant.settings import REPORT
 from calibrant.tasks import Notion
 
 if TYPE_CHECKING:
     from calibrant.sketch import Sketch
 
-# Rows below which everything is uncertain, and of a class or a group.
-FEW, FEW_HERE = 100, 30
-# Clusters below which little is known about their differences.
-FEW_CLUSTERS = 20
-# Scores this near to 0 or 1 count as saturated; scores are discrete where each is shared by so many rows.
-NEAR, SHARED = 1e-3, 5
-# Share of saturated scores that is worth a word.
-MOSTLY = 0.5
-# Distinct scores of an aggregated table, as a share of its rows: most come with more than one label.
-SHARED_SCORES = 0.75
-# Rows looked at for ties.
+# Rows looked at for ties, which bounds the cost.
 LOOKED = 1_000_000
 
 
@@ -75,9 +66,9 @@ class Seen:
 
 def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
     """Yield sentences, one for each thing to know."""
-    if seen.rows < FEW:
+    if seen.rows < REPORT.few_rows:
         yield f"{_only(seen.rows, 'row')}: intervals are wide, and tests find large errors alone."
-    elif seen.distinct * SHARED <= seen.looked:
+    elif seen.distinct * REPORT.discrete_rows <= seen.looked:
         distinct = counted(seen.distinct, "distinct score")
         yield (
             f"Scores are discrete: {distinct} in {counted(seen.rows, 'row')}."
@@ -86,10 +77,10 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
     yield from assessment.estimate.cautions
     if seen.decided:
         yield f"All scores are 0 or 1: {PREDICTED}."
-    elif seen.saturated > MOSTLY:
+    elif seen.saturated > REPORT.saturated_share:
         yield (
-            f"Scores are saturated: {100 * seen.saturated:.0f} % lie within {NEAR:g} of 0 or 1. "
-            "The log-odds axis shows them apart."
+            f"Scores are saturated: {100 * seen.saturated:.0f} % lie within "
+            f"{REPORT.saturation_distance:g} of 0 or 1. The log-odds axis shows them apart."
         )
     if seen.impossible:
         yield seen.impossible
@@ -107,7 +98,7 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
             f"{many} below 0.5 {verb} as 1 - score, the confidence in the other class. If these are pairs, "
             "was it right and how sure was it, ask for the notion correctness."
         )
-    if assessment.n < 0.5 * assessment.rows:
+    if assessment.n < REPORT.uneven_weights * assessment.rows:
         rows, n = counted(assessment.rows, "row"), count(round(assessment.n))
         yield f"Weights are uneven: {rows}, effective sample size {n}."
     if seen.tabulated:
@@ -118,7 +109,7 @@ def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
             "all, pass counts instead of sample_weight (on the command line --counts)."
         )
     clusters = assessment.estimate.clusters
-    if clusters is not None and clusters < FEW_CLUSTERS:
+    if clusters is not None and clusters < REPORT.few_clusters:
         yield f"{_only(clusters, 'cluster')}: how much they differ is itself uncertain."
     if seen.absent:
         few = "class" if len(seen.absent) == 1 else "the classes"
@@ -155,9 +146,10 @@ def _each_by_itself(assessment: Assessment) -> bool:
 def _of_groups(assessment: Assessment) -> Iterator[str]:
     """Yield sentences about groups of few rows, of one cluster, and of too few clusters to be rejected."""
     groups = assessment.by_group
-    small = [row.name for row in groups if row.rows < FEW_HERE]
+    small = [row.name for row in groups if row.rows < REPORT.few_group_rows]
     if small:
-        yield f"Fewer than {FEW_HERE} rows: {'group' if len(small) == 1 else 'groups'} {_listed(small)}."
+        which = "group" if len(small) == 1 else "groups"
+        yield f"Fewer than {REPORT.few_group_rows} rows: {which} {_listed(small)}."
     single = [row.name for row in groups if row.estimate.clusters == 1]
     if single:
         which = "Group" if len(single) == 1 else "Each of the groups"
@@ -184,13 +176,14 @@ def seen_in_rows(data: Predictions, names: Sequence[str], headline: Notion) -> S
         score = data.score.max(axis=1)
         ruled_out = np.take_along_axis(data.score, data.code[:, None], axis=1)[:, 0] == 0
     times = data.weight if data.weight is not None and data.counts else np.ones(len(score), np.int64)
+    near = REPORT.saturation_distance
     impossible = int(times[ruled_out].sum())
     present = np.bincount(data.code.astype(np.intp), minlength=len(names)) > 0
     return Seen(
         rows=data.n_rows,
         distinct=np.unique(score[:LOOKED]).size,
         looked=int(times[:LOOKED].sum()),
-        saturated=float(np.average((score > 1 - NEAR) | (score < NEAR), weights=times)),
+        saturated=float(np.average((score > 1 - near) | (score < near), weights=times)),
         impossible=_ruled_out(impossible, "a score of exactly 0 or 1 and the outcome it rules out"),
         absent=[name for name, seen in zip(names, present, strict=True) if not seen],
         decided=decided(data),
@@ -218,7 +211,7 @@ def _tabulated(data: Predictions) -> float:
         keys = keys @ np.random.default_rng(0).random(keys.shape[1])
     score = np.unique(keys, return_inverse=True)[1]
     pairs = np.unique(score * len(data.labels) + data.code)
-    return float(weight.sum()) if pairs.size == n and score.max() + 1 <= SHARED_SCORES * n else 0.0
+    return float(weight.sum()) if pairs.size == n and score.max() + 1 <= REPORT.aggregated_scores * n else 0.0
 
 
 def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = ()) -> Seen:
@@ -264,7 +257,8 @@ def _may_be_pairs(notion: Notion, data: Predictions | Sketch) -> bool:
 
 def _saturated(problems: Sequence[Cells], weight: float) -> float:
     """Return the share of rows next to 0 or 1; among several classes, of rows with one of them next to 1."""
-    ends = [problem.bins(np.array([NEAR, 1 - NEAR])).w for problem in problems]
+    cuts = np.array([REPORT.saturation_distance, 1 - REPORT.saturation_distance])
+    ends = [problem.bins(cuts).w for problem in problems]
     near = sum(w[2] for w in ends) if len(ends) > 1 else ends[0][0] + ends[0][2]
     return float(near / weight)
 

@@ -19,9 +19,9 @@ from calibrant.inputs.codec import Bounds, Number, Probability, Size
 from calibrant.maps import Calibrator
 from calibrant.maps.folds import in_folds, joined, mapped
 from calibrant.maps.multiclass import Softmax, newton_slope, slope_derivatives
+from calibrant.settings import REPORT
 from calibrant.tasks import CalibrationTask, Notion, named
 
-FOLDS = 5
 # Rows that are looked at: of one score, and of many classes so many numbers in all.
 MOST_ROWS, MOST_NUMBERS = 200_000, 100_000
 # Classes beyond which fitting "auto" takes too long, and only a temperature is tried.
@@ -99,9 +99,10 @@ class CrossFit:
         if len(data.labels) <= MOST_CLASSES:
             data = _fewer(data)
         units = data.n_rows if data.cluster is None else int(data.cluster.max()) + 1
-        if units < 2 * FOLDS or data.code.min() == data.code.max():
+        folds = REPORT.recalibration_folds
+        if units < 2 * folds or data.code.min() == data.code.max():
             return None
-        return cls(*in_folds(data, FOLDS, np.random.default_rng(seed)), tempered)
+        return cls(*in_folds(data, folds, np.random.default_rng(seed)), tempered)
 
     @property
     def temperature(self) -> float | None:
@@ -116,7 +117,8 @@ class CrossFit:
             return {"temperature": begin(self._tempered)}
 
         def cross_fitted(method: str) -> Fitted:
-            parts = [begin(partial(mapped, self.data, method, self.fold, k)) for k in range(FOLDS)]
+            folds = range(int(self.fold.max()) + 1)
+            parts = [begin(partial(mapped, self.data, method, self.fold, k)) for k in folds]
             return lambda: joined(self.data, self.fold, (part() for part in parts))
 
         return {method: cross_fitted(method) for method in ("auto", "temperature")}
@@ -185,7 +187,7 @@ def recalibration_gain(
         by_temperature=by_temperature.value,
         curve=curve,
         rows=data.n_rows,
-        folds=FOLDS,
+        folds=int(trial.fold.max()) + 1,
         method=method,
     )
 

@@ -20,19 +20,14 @@ from calibrant.inference.result import (
 )
 from calibrant.inputs.wording import count, counted, percent, plural
 from calibrant.score_data import Array
+from calibrant.settings import REPORT
 from calibrant.tasks import named
 
 if TYPE_CHECKING:
     from calibrant.assessment.assessment import Assessment, Balance, Row
 
-# Share of the error that lies on one side before it is called one of that side.
-ONE_SIDED = 0.8
-# Scores that may be an example where rows have them, and the rows that must be near.
-ROUND, NEARBY = np.arange(1, 100) / 100, 30
-# A frequency below which a difference of a few points may be most of the cases.
-RARE = 0.2
-# Rows below which no error is ruled out in words.
-FEWEST = 5
+# Scores that may be an example where rows have them.
+ROUND = np.arange(1, 100) / 100
 # Names listed before the rest is counted.
 LISTED = 3
 # Tenths of a gain in words, from that on which a simpler map is worth naming.
@@ -87,9 +82,9 @@ def side(estimate: Estimate, balance: Balance | None) -> int:
     if balance is None or estimate.over is None:
         return 0
     share = estimate.over / estimate.value if estimate.value > 0 else 0.5
-    if share >= ONE_SIDED and balance.low > 0:
+    if share >= REPORT.one_sided and balance.low > 0:
         return 1
-    return -1 if share <= 1 - ONE_SIDED and balance.high < 0 else 0
+    return -1 if share <= 1 - REPORT.one_sided and balance.high < 0 else 0
 
 
 def verdict(assessment: Assessment) -> str:
@@ -104,7 +99,7 @@ def verdict(assessment: Assessment) -> str:
     span = f"{percent(e.level)}: {points(e.low)} to {points(e.high)} points"
     value = f"{points(e.value)} points{' in sum' if notion.canonical else ''} ({span})"
     if not sure(e, assessment.level):
-        if e.high < notion.most(e.norm) and assessment.rows >= FEWEST:
+        if e.high < notion.most(e.norm) and assessment.rows >= REPORT.fewest_rows:
             return (
                 f"No miscalibration found: the error reads {points(e.value)} points and may be up to "
                 f"{points(e.high)} points ({percent(e.level)}); {typical}."
@@ -171,7 +166,7 @@ def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
     """Tell whether the band lies above the diagonal at some scores and below it at others."""
     if isinstance(curve, ByClass) or curve.low is None or curve.high is None:
         return False
-    firm = curve.n_eff >= NEARBY
+    firm = curve.n_eff >= REPORT.example_rows
     above, below = curve.low > curve.score, curve.high < curve.score
     return bool(np.any(above & firm) and np.any(below & firm))
 
@@ -219,7 +214,7 @@ def telling(curve: ReliabilityCurve, *, worst: bool) -> float | None:
     """Return the score that is furthest off, by the end of its band; or the one with most rows nearby."""
     scores = occurring(curve)
     at: Point = curve.at(scores)
-    known = (at.n_eff >= NEARBY) & np.isfinite(at.low)
+    known = (at.n_eff >= REPORT.example_rows) & np.isfinite(at.low)
     if not known.any():
         return None
     off = np.where(known, np.maximum(at.low - scores, scores - at.high), -np.inf)
@@ -262,7 +257,7 @@ def balance(assessment: Assessment) -> str:
     if b.low <= 0 <= b.high:
         return f"{text}, a difference that chance can explain."
     ratio = assessment.clinical.ratio if by_class and assessment.clinical is not None else None
-    if ratio is not None and 0 < b.frequency < RARE and not ratio.low <= 1 <= ratio.high:
+    if ratio is not None and 0 < b.frequency < REPORT.rare_frequency and not ratio.low <= 1 <= ratio.high:
         return f"{text}: for every 100 of its rows the scores expect {_cases(ratio.value)}."
     return f"{text}."
 

@@ -34,6 +34,7 @@ from calibrant.cli.source import (
     tell_cautions,
 )
 from calibrant.inputs.wording import percent, sample_size
+from calibrant.settings import REPORT
 
 if TYPE_CHECKING:
     from calibrant import Estimate
@@ -199,13 +200,11 @@ def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Itera
 
 
 def _sentence(point: dict[str, Any], level: float) -> str:
-    from calibrant.curves import FEW
-
     asked = point["notion"] if point["label"] is None else f"class {point['label']}"
     if point["value"] is None:
         why = "does not occur" if point["discrete"] else "has no rows nearby"
         return f"a score of {point['score']:g} {why} ({asked})"
-    few = ", too few to tell" if point["n_eff"] < FEW else ""
+    few = ", too few to tell" if point["n_eff"] < REPORT.assessed_rows else ""
     n = point["n_eff"]
     rows = sample_size(n) if point["discrete"] else f"effective n nearby {n:.3g}"
     return (

@@ -1,12 +1,11 @@
 """Calibration curves, reliability diagrams and score histograms; see docs/methods/calibration-curve.md."""
 
 from calibrant.curves.by_class import ByClass, each_problem, rename_classes
-from calibrant.curves.curve import FEW, Band, Method, Point, Progress, ReliabilityCurve, curve_of, local_error
+from calibrant.curves.curve import Band, Method, Point, Progress, ReliabilityCurve, curve_of, local_error
 from calibrant.curves.diagram import ReliabilityDiagram, bins_of, diagram_of
 from calibrant.curves.histogram import ScoreHistogram, histogram_of
 
 __all__ = [
-    "FEW",
     "Band",
     "ByClass",
     "Method",

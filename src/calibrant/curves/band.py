@@ -19,9 +19,8 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrant.score_data import Array, Bins, Cells, Sample, ScoreData
+from calibrant.settings import CURVES
 
-# Half-width of the window in ranks: WINDOW n^(-1/3), as a share of the rows. It undersmooths.
-WINDOW = 0.6
 # Half-width of the window in scores, in bandwidths of the curve: the support of its kernel.
 SCORE_WINDOW = 3.0
 # Largest number of groups of adjacent scores, and number of scores at which the band is computed.
@@ -64,7 +63,8 @@ def corrected(
     first = min(score_data.support[0], float(groups.score[0]))
     group_scores = groups.score[np.linspace(0, groups.w.size - 1, min(groups.w.size, KNOTS)).astype(np.intp)]
     knots = np.unique(np.concatenate([np.linspace(first, 1.0, KNOTS), group_scores]))
-    windows = WINDOW * float(score_data.n) ** (-1 / 3), SCORE_WINDOW * bandwidth
+    ranks = CURVES.density_window * float(score_data.n) ** -CURVES.window_exponent
+    windows = ranks, SCORE_WINDOW * bandwidth
     low, high = intervals(groups, squares, knots, np.interp(knots, score, nearby), level, *windows)
     ends = np.interp(score, knots, low), np.interp(score, knots, high)
     node = np.rint(np.interp(knots, score, np.arange(score.size))).astype(np.intp)

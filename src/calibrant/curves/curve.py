@@ -37,6 +37,7 @@ from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds import model_average
 from calibrant.posterior.score_effects import is_few
 from calibrant.score_data import Array, Cells, Residuals, Sample, ScoreData
+from calibrant.settings import CURVES
 from calibrant.tasks import CalibrationTask
 from calibrant.tasks.notions import Notion
 
@@ -48,18 +49,13 @@ Method = Literal["bayes", "density"]
 METHODS: tuple[Method, ...] = ("bayes", "density")
 Band = Literal["pointwise", "simultaneous", "corrected", "bootstrap"]
 BANDS: tuple[Band, ...] = ("pointwise", "simultaneous", "corrected", "bootstrap")
-# Default number of bootstrap resamples of method="density".
-RESAMPLES = 200
 # Discrete scores: a score matches a distinct score within this distance, or a quarter of the smallest
 # spacing.
 MATCH_DISTANCE = 1e-3
 # Number of rows above which method="density" uses sums over cells, so that the cost is bounded.
 CELLS_FROM = 1 << 16
-# Smallest effective local sample size at which the calibration of a score is assessed.
-FEW = 10.0
-# A round score (with this many digits) is a level if at least this share of the rows, and at least this many
-# rows, have it. The last number is the tolerance for rounding of effective sample sizes.
-LEVEL_SHARE, LEVEL_ROWS, LEVEL_DIGITS, ROUNDING = 0.02, 5, 4, 1e-6
+# Tolerance for rounding of effective sample sizes.
+ROUNDING = 1e-6
 # Names of the arrays of a curve with one entry for each score.
 ARRAYS = ("score", "value", "point", "low", "high", "density", "n_eff")
 # Thinned curve: number of even scores, number of even log-odds, and largest log-odds.
@@ -269,7 +265,8 @@ def curve_of(
         raise InputError("band", rule, band)
     if by_density:
         estimator = density_by("triweight" if kernel is None else kernel, bandwidth)
-        n_boot = inputs.positive_int("n_boot", RESAMPLES if n_boot is None else n_boot, minimum=0)
+        n_boot = CURVES.bootstrap_resamples if n_boot is None else n_boot
+        n_boot = inputs.positive_int("n_boot", n_boot, minimum=0)
         band = "corrected" if band == "pointwise" else band
         options: dict[str, Any] = {"n_boot": n_boot, "level": level, "band": band, "rng": generator}
         return each_problem(task, _by_density, estimator=estimator, progress=progress, **options)
@@ -402,13 +399,12 @@ def _levels(residuals: Residuals) -> Array:
     >>> _levels(Residuals.of(Sample(np.arange(1, 10) / 10, np.arange(9) > 4)))
     array([], dtype=float64)
     """
-    score = np.round(residuals.score, LEVEL_DIGITS)
+    score = np.round(residuals.score, CURVES.level_digits)
     mass, spread = residuals.mass, residuals.spread
     rows = np.divide(mass * mass, spread, out=np.zeros(mass.shape), where=spread > 0)
-    is_level = (mass >= LEVEL_SHARE * residuals.n) & (rows >= LEVEL_ROWS - ROUNDING)
-    return np.unique(
-        score[is_level & (np.abs(residuals.score - score) < MATCH_DISTANCE * 10.0**-LEVEL_DIGITS)]
-    )
+    is_level = (mass >= CURVES.level_share * residuals.n) & (rows >= CURVES.level_rows - ROUNDING)
+    tolerance = MATCH_DISTANCE * 10.0**-CURVES.level_digits
+    return np.unique(score[is_level & (np.abs(residuals.score - score) < tolerance)])
 
 
 def _support(score_data: ScoreData) -> tuple[float, float]:

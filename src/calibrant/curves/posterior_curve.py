@@ -23,21 +23,14 @@ from calibrant.posterior.log_odds import Mixture
 from calibrant.posterior.log_odds.cells import expit, log_odds
 from calibrant.posterior.score_effects import is_few
 from calibrant.score_data import Array, Residuals
+from calibrant.settings import CURVES
 
-# Half-width of the window: WINDOW n^(-1/3) as a share of the rows, and at most FAR n^(-1/7) in log-odds. WALL
-# is added to the distances of a score from 0 and 1, so that log-odds stay finite.
-WINDOW, FAR, WALL = 0.6, 2.5, 0.02
-# The curve has no value at scores farther than this from every row.
-NEAR = 0.06
 # Number of even scores, and of scores of rows, at which the curve is computed.
 NODES = 200
 # Groups of rows for the local line: number by rank, and width in log-odds.
 GROUPS, GROUP_WIDTH = 800, 0.05
 # Scores that differ by less are equal up to rounding.
 TOLERANCE = 1e-12
-# Share of the normal quantile at which the local interval is computed for the pointwise band; and the
-# effective local sample size below which the full quantile is used.
-LOCAL_SHARE, FEW = 0.6, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +69,7 @@ def through_all_scores(
     """Return the curve at all scores near a row."""
     occupied = residuals[residuals.mass > 0]
     n = float(occupied.n)
-    starts, stops = _covered_ranges(occupied.score, FAR * n ** (-1 / 7), support)
+    starts, stops = _covered_ranges(occupied.score, _max_distance(n), support)
     groups = occupied.pooled(_group_numbers(occupied))
     row_scores = groups.score[
         np.linspace(0, groups.mass.size - 1, min(groups.mass.size, NODES)).astype(np.intp)
@@ -90,8 +83,9 @@ def through_all_scores(
     low, high = local.intervals(level)
     if not simultaneous:
         normal = NormalDist()
-        narrower = local.intervals(2 * normal.cdf(LOCAL_SHARE * normal.inv_cdf((1 + level) / 2)) - 1)
-        few = local.rows < FEW
+        quantile = CURVES.local_quantile_share * normal.inv_cdf((1 + level) / 2)
+        narrower = local.intervals(2 * normal.cdf(quantile) - 1)
+        few = local.rows < CURVES.full_quantile_rows
         low, high = np.where(few, low, narrower[0]), np.where(few, high, narrower[1])
     curve = _banded(mixture, score, (low, high), local.rows, level)
     # Each end of the curve is marked by a node without a value just outside.
@@ -132,15 +126,21 @@ def beyond_all_scores(
     return Line(*(part[order] for part in joined))
 
 
-def odds(score: Array, wall: float = WALL) -> Array:
-    """Return log-odds after adding `wall` to the distances from 0 and 1, so that they stay finite.
+def _max_distance(n: float) -> float:
+    """Return the half-width of the local lines in log-odds."""
+    return float(CURVES.distance * n**-CURVES.distance_exponent)
+
+
+def odds(score: Array, offset: float | None = None) -> Array:
+    """Return log-odds after adding an offset to the distances from 0 and 1, so that they stay finite.
 
     >>> odds(np.array([0.0, 0.5, 0.9])).round(2)
     array([-3.93,  0.  ,  2.04])
     """
     # A mean of scores may lie outside of [0, 1] by rounding.
     inside = np.clip(score, 0.0, 1.0)
-    return np.asarray(np.log((inside + wall) / (1 - inside + wall)))
+    offset = CURVES.distance_offset if offset is None else offset
+    return np.asarray(np.log((inside + offset) / (1 - inside + offset)))
 
 
 def _banded(mixture: Mixture, score: Array, nearby: tuple[Array, Array], rows: Array, level: float) -> Line:
@@ -164,11 +164,11 @@ def _covered_ranges(score: Array, max_distance: float, support: tuple[float, flo
     >>> starts.round(2), stops.round(2)
     (array([0.24, 0.74]), array([0.41, 0.86]))
     """
-    ends = []
+    ends, offset, near = [], CURVES.distance_offset, CURVES.max_score_distance
     for sign, wall in ((-1, support[0]), (1, support[1])):
         ratio = np.exp(odds(score) + sign * max_distance)
-        by_odds = (ratio * (1 + WALL) - WALL) / (1 + ratio)
-        limit = np.maximum(score - NEAR, by_odds) if sign < 0 else np.minimum(score + NEAR, by_odds)
+        by_odds = (ratio * (1 + offset) - offset) / (1 + ratio)
+        limit = np.maximum(score - near, by_odds) if sign < 0 else np.minimum(score + near, by_odds)
         ends.append(np.maximum(limit, min(wall, score[0])) if sign < 0 else np.minimum(limit, wall))
     starts, stops = ends
     separate = np.flatnonzero(starts[1:] > stops[:-1])
@@ -197,9 +197,9 @@ def _coefficients(groups: Residuals, score: Array, n: float) -> tuple[Array, Arr
     through = np.searchsorted(groups.score, score + TOLERANCE)
     mid_rank = (cumulative[below] + cumulative[through]) / 2
     # At the ends of the ranks the window is extended inwards by the part that lies outside.
-    ranks = WINDOW * n ** (-1 / 3)
+    ranks = CURVES.window * n**-CURVES.window_exponent
     half_width = ranks + np.maximum(ranks - np.minimum(mid_rank, 1 - mid_rank), 0.0)
-    logit, group_logits, max_distance = odds(score), odds(groups.score), FAR * n ** (-1 / 7)
+    logit, group_logits, max_distance = odds(score), odds(groups.score), _max_distance(n)
     # The groups of a window are adjacent; all windows are padded to the width of the widest.
     first = np.maximum(
         np.searchsorted(cumulative[1:], mid_rank - half_width),

@@ -23,23 +23,18 @@ from calibrant.parallel import cached_property
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.log_odds import model_average
 from calibrant.score_data import Array, Residuals
+from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask, cached_on_task
 
-# Maximum number of groups by rank; number of folds; seed of the split into folds, fixed so that folds depend
-# on the data only; and the largest group whose rows are split individually (numpy needs fewer than 1e9).
-GROUPS, FOLDS, FOLD_SEED, MAX_SPLIT_ROWS = 1000, 5, 20240717, 5e8
+# Maximum number of groups by rank, which bounds the cost; seed of the split into folds, fixed so that they
+# depend on the data only; and the largest group whose rows are split individually (numpy needs fewer than
+# 1e9).
+GROUPS, FOLD_SEED, MAX_SPLIT_ROWS = 1000, 20240717, 5e8
 # Tolerance for ties of scores, and of expected costs relative to the largest cost difference: rounding must
 # not decide the action for a score at the threshold.
 TIED = 1e-9
-# Number of posterior draws, each with Bayesian bootstrap weights of the groups, and their seed: draws depend
-# on the data only.
-N_DRAWS, SEED = 160, 20240713
-# Block size as a multiple of n^(2/3), and its minimum. Blocks of calibrated data also show gains, by noise
-# alone: this share of those gains, at this normal quantile, is subtracted.
-BLOCK, MIN_BLOCK, NOISE_SHARE, NOISE_DEVIATE = 0.25, 10.0, 0.5, 1.96
-# Pseudo-rows with the largest possible gain that are added to the variance of gains: if few rows change their
-# action, the empirical variance is too small.
-FLOOR = 2.0
+# Seed of the posterior draws, fixed so that they depend on the data only.
+SEED = 20240713
 
 
 class Lines(NamedTuple):
@@ -208,9 +203,9 @@ class FoldSplit(NamedTuple):
     def of(cls, groups: Residuals, rng: np.random.Generator) -> FoldSplit:
         """Split the rows of each group at random, stratified by score.
 
-        Each run of `FOLDS` rows in score order has one row in every fold, so every fold covers the range of
-        scores. Only the sums of a group are used: the result depends neither on the order of the rows nor on
-        whether repeated rows are given as counts.
+        Each run of `DECISIONS.folds` rows in score order has one row in every fold, so every fold covers the
+        range of scores. Only the sums of a group are used: the result depends neither on the order of the
+        rows nor on whether repeated rows are given as counts.
         """
         frequency = groups.frequency
         has_hits, has_misses = frequency > TIED, frequency < 1 - TIED
@@ -219,14 +214,15 @@ class FoldSplit(NamedTuple):
         rows = np.clip(rows, has_hits * 1.0 + has_misses, MAX_SPLIT_ROWS).astype(np.int64)
         hits = np.floor(np.round(frequency * rows, 9) + 0.5).astype(np.int64)
         hits = np.clip(hits, has_hits, rows - has_misses)
-        left = rows % FOLDS
-        rounds = -(-int(left.sum()) // FOLDS)
-        turns = rng.permuted(np.tile(np.arange(FOLDS), (rounds, 1)), axis=1).ravel()[: left.sum()]
+        folds = DECISIONS.folds
+        left = rows % folds
+        rounds = -(-int(left.sum()) // folds)
+        turns = rng.permuted(np.tile(np.arange(folds), (rounds, 1)), axis=1).ravel()[: left.sum()]
         each = np.repeat(np.arange(left.size), left)
-        size = np.bincount(turns * left.size + each, minlength=FOLDS * left.size).reshape(FOLDS, -1)
-        size += rows // FOLDS
+        size = np.bincount(turns * left.size + each, minlength=folds * left.size).reshape(folds, -1)
+        size += rows // folds
         fold_hits, free, free_hits = np.zeros_like(size), rows.copy(), hits.copy()
-        for k in range(FOLDS):
+        for k in range(folds):
             fold_hits[k] = rng.hypergeometric(free_hits, free - free_hits, size[k])
             free, free_hits = free - size[k], free_hits - fold_hits[k]
         # All positive rows of a group are given the same weight, and so are all negative rows.
@@ -243,9 +239,9 @@ class FoldSplit(NamedTuple):
         # Order the clusters by their sums, which depend neither on cluster ids nor on the order of the rows.
         keys = [np.round(np.bincount(cluster, weight * part), 9) for part in (score, outcome, 1.0)]
         fold = np.empty(len(keys[0]), dtype=np.intp)
-        fold[rng.permutation(np.lexsort(keys))] = np.arange(fold.size) % FOLDS
+        fold[rng.permutation(np.lexsort(keys))] = np.arange(fold.size) % DECISIONS.folds
         place = fold[cluster] * groups.mass.size + steps_of(score, weight, groups)
-        shape = FOLDS, groups.mass.size
+        shape = DECISIONS.folds, groups.mass.size
         scale = groups.n / weight.sum()
         mass, positive = (
             np.bincount(place, scale * weight * part, shape[0] * shape[1]).reshape(shape)
@@ -345,7 +341,7 @@ class BinaryDecisions:
     def draws(self) -> tuple[Array, Array]:
         """Posterior draws of the frequencies (draws, groups), and Bayesian bootstrap shares of the groups."""
         rng = np.random.default_rng(SEED)
-        points, drawn = self.posterior.points(0).score, self.posterior.draws(0, rng, N_DRAWS)
+        points, drawn = self.posterior.points(0).score, self.posterior.draws(0, rng, DECISIONS.draws)
         gap = _interpolated(points, drawn, self.groups.score)
         share = drawn_shares(rng, self.groups.mass, self.groups.spread, len(gap))
         return np.clip(self.groups.score + gap, 0.0, 1.0), share
@@ -367,7 +363,8 @@ class BinaryDecisions:
             spent, expected = self.excess(lines, before, p), self.excess(lines, after, curve)
             fitted = possible_gain(fitted, spent, spent - mean, expected, lines.top)
         variance = (1 - p) * (no - mean[:, None]) ** 2 + p * (yes - mean[:, None]) ** 2
-        floor = FLOOR * spread.sum() / self.n * lines.top**2
+        # If few rows change their action, the empirical variance is too small.
+        floor = DECISIONS.variance_floor_rows * spread.sum() / self.n * lines.top**2
         return Gain(mean, np.sqrt(variance @ spread + floor) / self.n, fitted)
 
     def excess(self, lines: Lines, actions: Array, frequency: Array) -> Array:
@@ -409,7 +406,7 @@ class BinaryDecisions:
     def _max_block_gain(self, no: Array, yes: Array, actions: Array, deviate: float) -> float:
         """Return the largest block gain of a single decision, summed over rows."""
         groups = self.groups
-        size = max(BLOCK * self.n ** (2 / 3), MIN_BLOCK)
+        size = max(DECISIONS.block_factor * self.n**DECISIONS.block_exponent, DECISIONS.min_block_rows)
         upto = np.cumsum(groups.mass)
         change = np.flatnonzero(np.diff(actions))
         middle = upto[change[0]] if change.size else 0.0
@@ -433,7 +430,9 @@ class BinaryDecisions:
             variance = np.maximum.reduce([least, smooth * (1 - smooth), seen * (1 - seen)])
             observed.append((mass * (start_gain + slope * seen), spread * slope**2 * variance))
             usual.append((mass * (start_gain + slope * scored), spread * slope**2 * least))
-        return _max_gain(observed, deviate) - NOISE_SHARE * _max_gain(usual, NOISE_DEVIATE)
+        # Blocks of calibrated data also show gains, by noise alone.
+        noise_gain = _max_gain(usual, DECISIONS.block_noise_deviate)
+        return _max_gain(observed, deviate) - DECISIONS.block_noise_share * noise_gain
 
 
 @cached_on_task

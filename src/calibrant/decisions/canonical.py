@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.decisions.binary import FLOOR, TIED, Gain, drawn_shares, possible_gain
+from calibrant.decisions.binary import TIED, Gain, drawn_shares, possible_gain
 from calibrant.decisions.cost import Cost
 from calibrant.estimators.canonical.softmax import canonical_error
 from calibrant.parallel import cached_property
@@ -17,14 +17,11 @@ from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax import SoftmaxPosterior
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask
 
-# Posterior draws of the block sizes, draws of the coefficients for each of them, the number of score entries
-# at which draws are evaluated, and the seed.
-SIZE_DRAWS, COEFFICIENT_DRAWS, MAX_ENTRIES, SEED = 8, 12, 50_000, 20240715
-# The softmax blocks, and therefore the held-out gains, miss miscalibration on a finer scale than the blocks.
-# The standard error of the gain is multiplied by this factor for the upper end of the interval.
-UPPER_WIDENING = 1.2
+# Number of score entries at which posterior draws are evaluated, which bounds the cost, and their seed.
+MAX_ENTRIES, SEED = 50_000, 20240715
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +97,7 @@ class CanonicalDecisions:
         weight, square = self.rows.weight, self.rows.square
         scale = self.rows.n / weight.sum()
         variance = scale**2 * (square @ (gained - mean) ** 2)
-        floor = FLOOR * scale**2 * square.sum() / self.rows.n * self.top**2
+        floor = DECISIONS.variance_floor_rows * scale**2 * square.sum() / self.rows.n * self.top**2
         return Gain(np.array([mean]), np.array([np.sqrt(variance + floor) / self.rows.n]), np.array([fitted]))
 
     @cached_property
@@ -109,7 +106,7 @@ class CanonicalDecisions:
         rng = np.random.default_rng(SEED)
         n, classes = self.rows.score.shape
         subset = min(n, max(1000, MAX_ENTRIES // classes))
-        theta = self.posterior.draws(rng, SIZE_DRAWS, COEFFICIENT_DRAWS)
+        theta = self.posterior.draws(rng, DECISIONS.size_draws, DECISIONS.coefficient_draws)
         weight = self.rows.weight[:subset]
         share, usual = drawn_shares(rng, weight, self.rows.square[:subset], len(theta)), weight / weight.sum()
         # A subset of the rows has a larger sampling variation than all rows: shrink the weights accordingly.
@@ -126,7 +123,8 @@ class CanonicalDecisions:
         """Return both ends of a confidence interval of the regret."""
         gain = self.gain
         upper = float(np.quantile(self.regret_draws, (1 + level) / 2, method="inverted_cdf"))
-        away = UPPER_WIDENING * deviate * float(gain.error[0])
+        # The softmax blocks, and therefore the held-out gains, miss miscalibration on a finer scale.
+        away = DECISIONS.upper_widening * deviate * float(gain.error[0])
         high = max(upper, max(self.value, float(gain.mean[0])) + away)
         low = max(float(gain.interval(deviate)[0][0]), 0.0)
         return low, max(min(high, self.top), self.value)

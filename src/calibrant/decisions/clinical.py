@@ -28,10 +28,11 @@ from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds.cells import expit, log_odds, nearest, softplus
 from calibrant.score_data import Array, Cells, ScoreData
 from calibrant.score_data.clusters import are_alone, effective_clusters
+from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask
 
-# Number of posterior draws, and the quantiles of the absolute gap: E50 and E90.
-DRAWS, E50, E90 = 200, 0.5, 0.9
+# Quantiles of the absolute gap, by definition.
+E50, E90 = 0.5, 0.9
 # Maximum number of Newton steps. The iteration stops when a step changes all log-odds by at most TOLERANCE,
 # since convergence is quadratic. Steps that change them by at most SMALL_STEP always increase the likelihood.
 MAX_STEPS, TOLERANCE, SMALL_STEP = 60, 1e-7, 0.1
@@ -277,7 +278,7 @@ def _gap_quantiles(task: CalibrationTask, level: float, seed: int) -> tuple[Meas
     """Return E50 and E90 by the posterior mean, with intervals from posterior draws."""
     posterior = posterior_of(task)
     points = posterior.points(0)
-    drawn = posterior.draws(0, stream(seed, "clinical"), DRAWS)
+    drawn = posterior.draws(0, stream(seed, "clinical"), DECISIONS.clinical_draws)
     gap = np.abs(np.clip(points.score + np.vstack([points.gap, drawn]), 0.0, 1.0) - points.score)
     order = np.argsort(gap, axis=-1)
     share = np.cumsum(points.mass[order], axis=-1)

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from calibrant.decisions.binary import FLOOR, BinaryDecisions, Lines
-from calibrant.decisions.interval import SEED, SETS, ends, simultaneous_deviate
+from calibrant.decisions.binary import BinaryDecisions, Lines
+from calibrant.decisions.interval import SEED, ends, simultaneous_deviate
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
@@ -19,6 +19,7 @@ from calibrant.inputs.codec import UNIT, Ascending, Bounds, Level, Shape, Size, 
 from calibrant.inputs.wording import percent, sample_size
 from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array, ScoreData
+from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask
 
 #: Default thresholds of a curve.
@@ -242,9 +243,9 @@ def _difference(
         spread = by_cluster
     covariance = spread @ spread.T
     # If few rows are classified differently, the empirical variance is too small: add a floor.
-    error = np.sqrt(np.diag(covariance) + FLOOR * most**2)
+    error = np.sqrt(np.diag(covariance) + DECISIONS.variance_floor_rows * most**2)
     rng = np.random.default_rng(SEED)
-    wide = simultaneous_deviate(covariance, error, level, decisions.clusters, rng, SETS)
+    wide = simultaneous_deviate(covariance, error, level, decisions.clusters, rng, DECISIONS.band_data_sets)
     return Difference(mean, mean - wide * error, mean + wide * error)
 
 

@@ -13,9 +13,10 @@ import numpy as np
 from calibrant.decisions.binary import BinaryDecisions, Gain, Lines
 from calibrant.inference.measured import interval_deviate
 from calibrant.score_data import Array
+from calibrant.settings import DECISIONS
 
-# Simulated sets of correlated normal deviates for a simultaneous band, and their seed.
-SETS, SEED = 1000, 20240714
+# Seed of the deviates of a simultaneous band.
+SEED = 20240714
 
 
 class Ends(NamedTuple):
@@ -92,7 +93,8 @@ def _band_deviate(decisions: BinaryDecisions, lines: Lines, gain: Gain, level: f
     by_scores = np.sqrt(parts.spread) * (no + (yes - no) * p - gain.mean[:, None])
     covariance = (by_outcome @ by_outcome.T + by_scores @ by_scores.T) / decisions.n**2
     rng = np.random.default_rng(SEED)
-    return simultaneous_deviate(covariance, gain.error, level, decisions.clusters, rng, SETS)
+    sets = DECISIONS.band_data_sets
+    return simultaneous_deviate(covariance, gain.error, level, decisions.clusters, rng, sets)
 
 
 def simultaneous_deviate(

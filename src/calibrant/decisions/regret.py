@@ -25,13 +25,12 @@ from calibrant.inputs.wording import percent, sample_size
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.posterior.softmax import FEW, SoftmaxPosterior
 from calibrant.score_data import Array
+from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask, named
 
-# Number of simulated calibrated data sets, the number of steps they are pooled to, the quantiles of the null
-# distribution that are stored, and the smallest p-value reported.
-SIMULATED, STEPS, QUANTILES, MIN_P = 50, 512, (0.5, 0.95), 1e-6
-# Rows of the simulated canonical data sets, and the number of these data sets.
-CANONICAL_ROWS, TIMES = 1000, 3
+# Number of steps that simulated data sets are pooled to, which bounds the cost, and the quantiles of the null
+# distribution that are stored.
+STEPS, QUANTILES = 512, (0.5, 0.95)
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,11 @@ class Regret(Serializable):
     @property
     def p_text(self) -> str:
         """The p-value and its null hypothesis."""
-        p = f"p <= {MIN_P:g}" if self.p_value <= MIN_P else f"p = {self.p_value:.2g}"
+        p = (
+            f"p <= {DECISIONS.min_p_value:g}"
+            if self.p_value <= DECISIONS.min_p_value
+            else f"p = {self.p_value:.2g}"
+        )
         return f"{p} (H0: no decision regret)"
 
     def __repr__(self) -> str:
@@ -224,7 +227,7 @@ def _binary_fields(
     estimate = ends(decisions, lines, level)
     return {
         "value": float(estimate.value[0]), "low": float(estimate.low[0]), "high": float(estimate.high[0]),
-        "p_value": max(float(stdtr(max(decisions.clusters - 1, 1.0), -estimate.z[0])), MIN_P),
+        "p_value": max(float(stdtr(max(decisions.clusters - 1, 1.0), -estimate.z[0])), DECISIONS.min_p_value),
         "recovered": float(estimate.recalibrated.value[0]), "cost": float(estimate.as_is[0]), "n": task.n,
         "null": _binary_null(decisions, lines, rng),
     }  # fmt: skip
@@ -241,7 +244,8 @@ def _canonical_fields(
     z = float(gain.mean[0] / gain.error[0])
     costs = decisions.cost[decisions.rows.code, decisions.actions]
     return {
-        "value": decisions.value, "low": low, "high": high, "p_value": max(float(ndtr(-z)), MIN_P),
+        "value": decisions.value, "low": low, "high": high,
+        "p_value": max(float(ndtr(-z)), DECISIONS.min_p_value),
         "recovered": float(gain.value[0]), "cost": decisions.rows.mean(costs)[0], "n": task.n,
         "null": _canonical_null(decisions, rng),
     }  # fmt: skip
@@ -250,7 +254,7 @@ def _canonical_fields(
 def _binary_null(decisions: BinaryDecisions, lines: Lines, rng: np.random.Generator) -> Null:
     """Simulate the distribution of the regret estimate for calibrated data with these scores."""
     steps = decisions.groups.coarser(STEPS)
-    sets = drawn(steps, rng, SIMULATED).astype(np.float64)
+    sets = drawn(steps, rng, DECISIONS.null_data_sets).astype(np.float64)
 
     def simulated_estimate(residual: Array) -> float:
         simulated = replace(steps, residual=residual)
@@ -266,9 +270,9 @@ def _canonical_null(decisions: CanonicalDecisions, rng: np.random.Generator) -> 
 
     It is scaled by the number of rows, because the estimate under the null decreases with the noise.
     """
-    subset = decisions.rows[: min(len(decisions.rows.code), CANONICAL_ROWS)]
+    subset = decisions.rows[: min(len(decisions.rows.code), DECISIONS.canonical_null_rows)]
     estimates = []
-    for _ in range(TIMES):
+    for _ in range(DECISIONS.canonical_null_data_sets):
         edge = np.cumsum(subset.score, axis=1)[:, :-1]
         code: Array = (rng.random((len(subset.code), 1)) >= edge).sum(axis=1)
         simulated = replace(subset, code=code)

@@ -37,16 +37,15 @@ from calibrant.parallel import cached_property, one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.clusters import are_alone, effective_clusters
+from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Maximum number of thresholds of a curve, the number of thresholds at which the covariance is computed, and
-# the share of both that is evenly spaced in the logarithm of the coverage.
+# the share of both that is evenly spaced in the logarithm of the coverage. They bound the cost.
 NODES, GRID, LOG_SHARE = 1000, 128, 0.25
-# Smallest number of selected rows for the normal limit, and the number of draws from it.
-MIN_ROWS, DRAWS = 10, 4000
 # Variances up to this are rounding errors.
 NEGLIGIBLE_VARIANCE = 1e-18
 
@@ -216,7 +215,7 @@ def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = 0
         raise InputError("notion", rule, task.notion.name)
     levels = _ConfidenceLevels.of(task)
     nodes = _spread_indices(levels.coverage, NODES)
-    grid = nodes[_spread_indices(levels.coverage[nodes], GRID, MIN_ROWS / levels.n)]
+    grid = nodes[_spread_indices(levels.coverage[nodes], GRID, DECISIONS.min_selected_rows / levels.n)]
     clustered, independent = levels.covariance(grid), levels.variance(grid)
     # Design effect of clusters, interpolated because it changes slowly with the coverage.
     ratio = np.divide(
@@ -230,7 +229,8 @@ def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = 0
         sd = np.sqrt(np.diag(clustered)[known])
         correlation = clustered[np.ix_(known, known)] / np.outer(sd, sd)
         rng = stream(seed, "selective")
-        deviate = simultaneous_deviate(correlation, np.ones(known.size), level, levels.clusters, rng, DRAWS)
+        error, sets = np.ones(known.size), DECISIONS.selective_data_sets
+        deviate = simultaneous_deviate(correlation, error, level, levels.clusters, rng, sets)
     band = levels.interval(nodes, effect, deviate)
     aurc, e_aurc = levels.areas(level)
     return RiskCoverage(

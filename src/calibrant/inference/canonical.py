@@ -22,15 +22,11 @@ from calibrant.posterior.softmax import FEW, NORMS, CanonicalError, SoftmaxPoste
 from calibrant.posterior.softmax.fit import chance_of
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import TEST
 from calibrant.tasks import CalibrationTask, cached_on_task
 
-# Default number of data sets simulated under H0, and the quantiles of the null distribution that are
-# returned.
-SIMULATED, NULL_QUANTILES = 999, (0.5, 0.95)
-# Rows and simulated data sets from which the size of an estimated gap under H0 is computed.
-NULL_ROWS, NULL_DATA_SETS = 1000, 3
-# Simulated data sets for the expected value of a named estimator under H0.
-NAMED_DATA_SETS = 5
+# Quantiles of the null distribution that are returned.
+NULL_QUANTILES = (0.5, 0.95)
 
 
 @cached_on_task
@@ -102,7 +98,7 @@ def _simulated_rows(rows: Simplex, rng: np.random.Generator) -> Iterator[Simplex
     repeats = rows.weight.astype(np.int64) if counts else np.ones(len(rows.code), np.int64)
     score, weight = np.repeat(rows.score, repeats, axis=0), None if counts else rows.weight
     ends = (score / score.sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :-1]
-    for _ in range(NAMED_DATA_SETS):
+    for _ in range(TEST.canonical_named_data_sets):
         yield Simplex.of(score, (rng.random((len(score), 1)) > ends).sum(axis=1), weight, counts=counts)
 
 
@@ -117,7 +113,7 @@ def estimate_canonical(
 ) -> Estimate:
     """Estimate the error on the simplex of more than two classes."""
     rows, error = task.simplex, canonical_error(task)
-    sims = SIMULATED if n_resamples is None else n_resamples
+    sims = TEST.data_sets if n_resamples is None else n_resamples
     test = _score_test(task, seed, sims)
     null = _null(task, test, norm, seed)
     bound = _held_out(task)
@@ -192,16 +188,18 @@ def _null_gap_size(rows: Simplex, rng: np.random.Generator) -> dict[str, float]:
     For l2 it is divided by the probability. A sample of the rows is enough, because the size is proportional
     to one over the square root of the number of rows.
     """
-    sample = rows[: min(NULL_ROWS, len(rows.code))]
+    sample = rows[: min(TEST.canonical_null_rows, len(rows.code))]
     p, share_of_rows = sample.score / sample.score.sum(axis=1, keepdims=True), sample.n / rows.n
     total = dict.fromkeys(NORMS, 0.0)
-    for _ in range(NULL_DATA_SETS):
+    for _ in range(TEST.canonical_null_data_sets):
         code = (rng.random((len(p), 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
         error = CanonicalError.of(SoftmaxPosterior.of(replace(sample, code=code)))
         for norm, term in error.parts.items():
             power = 1.0 if norm == "l2" else 0.5
             total[norm] += (
-                term.expected * (share_of_rows / max(error.chance, 1e-300)) ** power / NULL_DATA_SETS
+                term.expected
+                * (share_of_rows / max(error.chance, 1e-300)) ** power
+                / TEST.canonical_null_data_sets
             )
     return total
 

@@ -45,25 +45,15 @@ from calibrant.posterior.gap import Posterior, Terms, pool_classes, posterior_of
 from calibrant.posterior.variance_time import CELLS, n_cells
 from calibrant.score_data import Array, Residuals, ScoreData
 from calibrant.score_data.draws import Outcomes
+from calibrant.settings import INTERVAL, TEST
 from calibrant.tasks import CalibrationTask
 from calibrant.tasks.notions import combined
 
-# Simulated data sets of the test of each class, and the smallest number if the test is repeated because its
-# p-value is small.
-N_DATA_SETS, N_REPEATED = 199, 999
-# Tests are repeated for at most this many classes, or this share of all classes if that is more.
-MAX_REPEATED, MAX_REPEATED_SHARE = 50, 0.2
-# Permutations of the data sets of independent classes.
-N_PERMUTATIONS = 5
-# Largest number of steps (distinct scores) of a class that outcomes are drawn for, and of cells of its
-# periodogram.
-STEPS, FINEST = 512, 256
-# Data sets simulated for each true error of the interval, and the largest number of coefficients in them.
-N_INTERVAL_SETS, MAX_COEFFICIENTS = 100, 1 << 23
+# Largest number of steps (distinct scores) of a class that outcomes are drawn for, and of coefficients
+# simulated for each true error of the interval. They bound the cost.
+STEPS, MAX_COEFFICIENTS = 512, 1 << 23
 # Coefficients simulated together, so that they stay in the processor's cache.
 COEFFICIENTS_AT_ONCE = 1 << 17
-# Shares of the level: test of all classes pooled, and test of the class with the largest Bayes factor.
-SHARES = (0.8, 0.2)
 # Largest ratio of the standard deviation of a mean over classes to that of independent classes.
 MAX_DEPENDENCE = float(np.sqrt(2))
 
@@ -131,7 +121,7 @@ def simulated_cells(variance: float, classes: int) -> int:
     >>> simulated_cells(50.0, 1000), simulated_cells(1e5, 100), simulated_cells(1e5, 1000)
     (64, 512, 64)
     """
-    affordable = 2 ** int(np.log2(max(MAX_COEFFICIENTS // (N_INTERVAL_SETS * classes), 1)))
+    affordable = 2 ** int(np.log2(max(MAX_COEFFICIENTS // (INTERVAL.classwise_data_sets * classes), 1)))
     return int(min(n_cells(np.array(4 * variance + CELLS)), max(CELLS, affordable)))
 
 
@@ -199,8 +189,9 @@ def joint(
             errors.append(sums.error(cells, classes, norm))
     observed = _RunningSums(1)
     observed.add(_ClassSums.of(plain, None))
-    pooled_rank = rank(np.concatenate([*pooled, observed.evidence(cells, classes)])) / SHARES[0]
-    combined_statistic = -np.minimum(pooled_rank, rank(np.concatenate([*largest, observed.most])) / SHARES[1])
+    shares = TEST.class_level_shares
+    pooled_rank = rank(np.concatenate([*pooled, observed.evidence(cells, classes)])) / shares[0]
+    combined_statistic = -np.minimum(pooled_rank, rank(np.concatenate([*largest, observed.most])) / shares[1])
     return SimulatedNull(combined_statistic[:-1], errors[0], float(combined_statistic[-1]))
 
 
@@ -209,14 +200,14 @@ def independent(alone: Alone, norm: Norm, step: Callable[[], object]) -> Nulls:
 
     Classes are simulated independently, and their sums are spread by `MAX_DEPENDENCE`.
     """
-    n_classes, cells = len(alone.steps), alone.cells
-    observed, sums, bayes_factors = _RunningSums(1), _RunningSums(N_DATA_SETS * N_PERMUTATIONS), []
+    n_classes, cells, sets = len(alone.steps), alone.cells, TEST.many_class_data_sets
+    observed, sums, bayes_factors = _RunningSums(1), _RunningSums(sets * TEST.permutations), []
     for test, rng in zip(parallel_map(alone.draw, range(n_classes)), alone.rngs, strict=True):
         alone.first.append(test.simulated)
         observed.add(_ClassSums.of(test.observed, norm))
         bayes_factors.append(test.first.some)
-        order = np.concatenate([rng.permutation(N_DATA_SETS) for _ in range(N_PERMUTATIONS)])
-        sums.add(_ClassSums.of(test.first, norm, N_DATA_SETS), order)
+        order = np.concatenate([rng.permutation(sets) for _ in range(TEST.permutations)])
+        sums.add(_ClassSums.of(test.first, norm, sets), order)
         step()
     sums.widen(MAX_DEPENDENCE)
     pooled = np.append(sums.evidence(cells, n_classes), observed.evidence(cells, n_classes))
@@ -224,10 +215,10 @@ def independent(alone: Alone, norm: Norm, step: Callable[[], object]) -> Nulls:
     exceeding = np.count_nonzero(
         np.concatenate(bayes_factors) >= observed.most[0] - 1e-12 * abs(observed.most[0])
     )
-    largest_p = (1 + exceeding) / (1 + N_DATA_SETS)
-    p_value = min(1.0, float(rank(pooled)[-1]) / SHARES[0], largest_p / SHARES[1])
+    largest_p, shares = (1 + exceeding) / (1 + sets), TEST.class_level_shares
+    p_value = min(1.0, float(rank(pooled)[-1]) / shares[0], largest_p / shares[1])
     whole = SimulatedNull(pooled[:-1], sums.error(cells, n_classes, norm), float(pooled[-1]))
-    return Nulls(alone.each, whole, p_value, whole.p_floor / SHARES[0])
+    return Nulls(alone.each, whole, p_value, whole.p_floor / shares[0])
 
 
 class Alone:
@@ -261,10 +252,11 @@ class Alone:
         # Several threads may ask for classes in any order; each generator must be used once.
         self._all = compute_once(self._simulate)
 
-    def draw(self, k: int, sets: int = N_DATA_SETS) -> Ranked:
-        """Test one class."""
+    def draw(self, k: int, sets: int | None = None) -> Ranked:
+        """Test one class; by default with the number of data sets of many classes."""
         steps = self.steps[k]
-        return ranked(steps, Outcomes.of(steps).blocks(self.rngs[k], sets), self.norm, self.cells, FINEST)
+        blocks = Outcomes.of(steps).blocks(self.rngs[k], sets or TEST.many_class_data_sets)
+        return ranked(steps, blocks, self.norm, self.cells, TEST.many_class_max_cells)
 
     @property
     def each(self) -> list[Callable[[], SimulatedNull]]:
@@ -274,13 +266,13 @@ class Alone:
     def _simulate(self) -> list[SimulatedNull]:
         """Test all classes, and repeat tests with small p-values with more data sets.
 
-        More data sets allow smaller p-values. At most `MAX_REPEATED` tests, or `MAX_REPEATED_SHARE` of them,
-        are repeated.
+        More data sets allow smaller p-values. At most `TEST.max_repeated` tests, or `TEST.max_repeated_share`
+        of them, are repeated.
         """
         members = range(len(self.steps))
         alone = self.first or list(parallel_map(lambda k: self.draw(k).simulated, members))
         p_values = np.array([simulation.p_value for simulation in alone])
-        n_repeated = max(MAX_REPEATED, int(MAX_REPEATED_SHARE * len(alone)))
+        n_repeated = max(TEST.max_repeated, int(TEST.max_repeated_share * len(alone)))
         order = np.lexsort((-self.some, p_values))[:n_repeated]
         repeated = refined(
             {k: alone[k] for k in order.tolist()},
@@ -288,8 +280,8 @@ class Alone:
             lambda k, size: self.draw(k, self.n_resamples or size).simulated,
             tests=len(alone),
             alpha=self.alpha,
-            size=N_DATA_SETS,
-            least=N_REPEATED,
+            size=TEST.many_class_data_sets,
+            least=TEST.repeated_data_sets,
         )
         return [repeated.get(k, each) for k, each in enumerate(alone)]
 
@@ -383,7 +375,8 @@ def interval(
     correction = bias_correction(posterior, value, norm)
     posterior = posterior.focused()
     common, each_rng = streams(keys)
-    kind, drawn = draw_shapes(posterior, each_rng, N_INTERVAL_SETS)
+    sets = INTERVAL.classwise_data_sets
+    kind, drawn = draw_shapes(posterior, each_rng, sets)
     standard_normal = [
         rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, drawn, strict=True)
     ]
@@ -396,7 +389,7 @@ def interval(
     del standard_normal, drawn
     gap = [each.astype(np.float32, order="C") for each in scale_to_unit_error(gaps, grids, norm)]
     max_error = max_attainable_error(grids, gap, norm)
-    sampling_noise = common.standard_normal(N_INTERVAL_SETS)
+    sampling_noise = common.standard_normal(sets)
 
     def simulate(true: float) -> Simulation:
         factor = scale_to_error(true, gap, grids, norm)
@@ -410,10 +403,10 @@ def interval(
             return (
                 own_error,
                 score_sampling_sd(scaled, sim_grid.mass, own_error, norm, n),
-                _ClassSums.of(data, norm, N_INTERVAL_SETS),
+                _ClassSums.of(data, norm, sets),
             )
 
-        sums, each_error, sampling_sds = _RunningSums(N_INTERVAL_SETS), [], []
+        sums, each_error, sampling_sds = _RunningSums(sets), [], []
         for own_error, sampling_sd, added in parallel_map(simulated, range(len(grids))):
             sums.add(added)
             each_error.append(own_error)
@@ -432,7 +425,7 @@ def _simulation_groups(posterior: Posterior) -> list[Array]:
     classes, cells = posterior.z.shape
     alone = np.array([posterior.discrete(k) or not posterior.mass[k].all() for k in range(classes)])
     others = np.flatnonzero(~alone)
-    pieces = [others[members] for members in _slices(others.size, N_INTERVAL_SETS * cells)]
+    pieces = [others[members] for members in _slices(others.size, INTERVAL.classwise_data_sets * cells)]
     return [*pieces, *np.flatnonzero(alone)[:, None]]
 
 

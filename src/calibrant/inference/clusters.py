@@ -36,16 +36,17 @@ from calibrant.score_data import (
 )
 from calibrant.score_data.clusters import DesignEffect, cells_of, correlation, effective_clusters
 from calibrant.score_data.draws import each_chance
+from calibrant.settings import CLUSTERS, TEST
 from calibrant.tasks import CalibrationTask
 
 # Random numbers drawn at once.
 AT_ONCE_NUMBERS = 1 << 22
 # Largest number of rows for which correlated outcomes of named estimators are drawn row by row.
 MOST_ROWS = 1 << 17
-# Correlated outcomes are simulated under H0 with at least this many clusters and at most this many outcomes;
-# otherwise signs are flipped. Data sets beyond the default number do not count, so that `n_resamples` does
-# not change the method.
-MIN_CLUSTERS, MOST_DRAWN, DEFAULT_DATA_SETS = 10, 1 << 27, 999
+# Correlated outcomes are simulated under H0 up to this many outcomes, which bounds the cost; with more, signs
+# are flipped. Data sets beyond the default number do not count, so that `n_resamples` does not change the
+# method.
+MOST_DRAWN = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,7 @@ class ClusteredNull:
             if draws is not None:
                 return null
             test_statistic = np.where(all_equal, null.observed, null.test_statistic)
-            return replace(null, test_statistic=test_statistic, exhaustive=clusters < MIN_CLUSTERS)
+            return replace(null, test_statistic=test_statistic, exhaustive=clusters < CLUSTERS.min_clusters)
 
         draws = CorrelatedLabels.of(task, rng, size)
         lower: Array = np.zeros(1)
@@ -216,8 +217,8 @@ class CorrelatedLabels:
         cluster, weight, problems = task.cluster, task.weight, task.problems
         assert cluster is not None
         if (
-            cluster.max() + 1 < MIN_CLUSTERS
-            or max(task.n, cluster.size) * min(size, DEFAULT_DATA_SETS) > MOST_DRAWN
+            cluster.max() + 1 < CLUSTERS.min_clusters
+            or max(task.n, cluster.size) * min(size, TEST.data_sets) > MOST_DRAWN
         ):
             return None
         keys = []
@@ -316,10 +317,10 @@ def sign_flip_null(
 def _cluster_signs(clusters: int, rng: np.random.Generator, size: int) -> Callable[[], Iterable[Array]]:
     """Return a function that yields signs (clusters, data sets) in parts, the same at each call.
 
-    With fewer than `MIN_CLUSTERS` clusters all patterns except the observed one are enumerated in random
-    order; these are at most 511.
+    With fewer than `CLUSTERS.min_clusters` clusters all patterns except the observed one are enumerated in
+    random order; these are at most 511.
     """
-    if clusters < MIN_CLUSTERS:
+    if clusters < CLUSTERS.min_clusters:
         pattern = rng.permutation(np.arange(1, 2**clusters))
         patterns = 1.0 - 2.0 * ((pattern >> np.arange(clusters)[:, None]) & 1)
         return lambda: [patterns]

@@ -26,6 +26,7 @@ from calibrant.inputs.wording import percent
 from calibrant.parallel import one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array
+from calibrant.settings import REPORT
 from calibrant.tasks import CalibrationTask, named
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 # Range of the differences between two errors.
 CHANGE = Bounds(-2, 2, slack=ROUNDING)
-# Ratio of the widths of two intervals above which a caution is printed.
-WIDER = 2.0
 UNEQUAL = (
     "The error of {!r} is much less certain than that of {!r} (its interval is {:.1f} times as wide): a "
     "smaller estimate is weak evidence that it is better calibrated."
@@ -108,7 +107,7 @@ class Comparison(Serializable):
             UNEQUAL.format(*names, ratio)
             for name, result in self.estimates.items()
             for ratio, *names in (_width_ratio((name, result), (self.baseline, reference)),)
-            if ratio > WIDER
+            if ratio > REPORT.width_ratio
         )
 
     def __str__(self) -> str:

@@ -20,12 +20,7 @@ from calibrant import compiled
 from calibrant.posterior.marginal_likelihoods import turns_of
 from calibrant.posterior.variance_time import CELLS, pilot_variance, running
 from calibrant.score_data import Array, Residuals
-from calibrant.settings import PRIOR
-
-# Periodogram: mean number of rows of a cell, at least, and frequencies of the widest band.
-MIN_ROWS_PER_CELL, WIDEST_BAND = 8, 256
-# Scores closer than this to 0 or 1 are moved to this distance before log-odds are taken.
-MIN_DISTANCE = 1e-6
+from calibrant.settings import PRIOR, TEST
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +118,8 @@ class _ScoreCells(NamedTuple):
     def of(cls, steps: Residuals, finest: int) -> _ScoreCells:
         score, n = steps.score, steps.n
         low, high = score[0], score[-1]
-        count = min(finest, 2 ** int(np.log2(n / MIN_ROWS_PER_CELL))) if n >= MIN_ROWS_PER_CELL else 0
+        min_rows = TEST.periodogram_min_rows
+        count = 2 ** int(np.log2(min(finest, n / min_rows))) if n >= min_rows else 0
         if count < CELLS or not high > low:
             return cls.none()
         cell = np.minimum((score - low) / (high - low) * count, count - 1).astype(np.int64)
@@ -136,7 +132,7 @@ class _ScoreCells(NamedTuple):
     @property
     def widths(self) -> list[int]:
         """Widths of the bands, in frequencies."""
-        return [width for width in (1, 4, 16, 64, WIDEST_BAND) if width <= self.cells // 2]
+        return [width for width in TEST.periodogram_bands if width <= self.cells // 2]
 
     def normal(self, largest: Array) -> Array:
         """Normalise the largest band of each width (data sets, widths), and return their maximum.
@@ -236,7 +232,7 @@ def _score_directions(steps: Residuals) -> Array:
     These tests are locally most powerful against a wrong prevalence and a wrong temperature. For rare
     outcomes the statistics are skewed, so each side is ranked separately.
     """
-    p = np.clip(steps.score, MIN_DISTANCE, 1 - MIN_DISTANCE)
+    p = np.clip(steps.score, TEST.min_score_distance, 1 - TEST.min_score_distance)
     logit = np.log(p) - np.log1p(-p)
     variance = steps.spread * steps.score * (1 - steps.score)
     total = variance.sum()

@@ -29,12 +29,12 @@ from calibrant.parallel import one_blas_thread
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Array, ScoreData
+from calibrant.settings import INTERVAL, TEST
 from calibrant.tasks import CalibrationTask, Rows, cached_on_task
 from calibrant.tasks.notions import combined
 
-# Default number of data sets simulated under H0, and the quantiles of the null distribution that are
-# returned.
-SIMULATED, KEPT = 999, (0.5, 0.95)
+# Quantiles of the null distribution that are returned.
+KEPT = (0.5, 0.95)
 SINGLE_CLUSTER = (
     "All rows belong to a single cluster; they are treated as independent, so the interval does not include "
     "variation between clusters."
@@ -46,11 +46,10 @@ THIN_REPLICATION = (
 )
 # Smallest number of simulated data sets that a caller may ask for.
 MIN_DATA_SETS = 99
-# Data sets simulated for the interval of one class of several.
-N_CLASS_DATA_SETS = 800
-# With more classes than this, fewer cells and data sets are simulated; see `calibrant.inference.classes`.
+# With more classes than this, fewer cells and data sets are simulated, which bounds the cost; see
+# `calibrant.inference.classes`.
 MANY = 20
-# Scores that the dependence between classes is estimated from.
+# Scores that the dependence between classes is estimated from, which bounds the cost.
 MAX_DEPENDENCE_SCORES = 1 << 22
 
 
@@ -153,7 +152,7 @@ class _Plan:
     @property
     def size(self) -> int:
         """Number of data sets simulated under H0."""
-        return SIMULATED if self.n_resamples is None else self.n_resamples
+        return TEST.data_sets if self.n_resamples is None else self.n_resamples
 
 
 def _one_problem(task: CalibrationTask, plan: _Plan) -> Estimate:
@@ -249,7 +248,7 @@ def _tests_of_many(task: CalibrationTask, plan: _Plan, many: classes.Classes) ->
     if task.rows is None:
         return classes.independent(alone, plan.norm, plan.step)
     labels = _simulated_coefficients(task, task.rows, many, plan.seed)
-    whole = classes.joint(many.plain, [(classes.N_DATA_SETS, labels)], plan.norm, plan.step)
+    whole = classes.joint(many.plain, [(TEST.many_class_data_sets, labels)], plan.norm, plan.step)
     return classes.Nulls(alone.each, whole, whole.p_value, whole.p_floor)
 
 
@@ -373,7 +372,7 @@ def _single_class(
         posterior,
         unpooled_value,
         spread=inflation,
-        drawn=N_CLASS_DATA_SETS,
+        drawn=INTERVAL.class_data_sets,
         label=label,
     )
     ends = min(ends[0], value), max(ends[1], value)
@@ -394,7 +393,7 @@ def _simulated_coefficients(
         score, _, weight = rows.take(row(index))
         return score, weight if weighted else None
 
-    labels = Labels.draw(take, sorted_rows.n, count, rng, classes.N_DATA_SETS, row, columns)
+    labels = Labels.draw(take, sorted_rows.n, count, rng, TEST.many_class_data_sets, row, columns)
     scores_of_class = columns_of([block.score for block in task.blocks], labels.rows)
     return lambda k: labels.coefficients(scores_of_class(k), int(position[k]), cells)
 
@@ -409,7 +408,7 @@ def _interval(
     value: float,
     *,
     spread: float,
-    drawn: int = intervals.N_DATA_SETS,
+    drawn: int | None = None,
     label: Any = "alone",
 ) -> tuple[tuple[float, float], Array | None]:
     """Return the interval of one problem and, for a named estimator, its estimates under H0.
@@ -514,4 +513,6 @@ def class_dependence(
     independent = np.sqrt(contribution.var(axis=0).sum()) / n_classes
     if not independent > 0:
         return 1.0
-    return float(np.clip(contribution.mean(axis=1).std() / independent, 0.5, np.sqrt(n_classes)))
+    return float(
+        np.clip(contribution.mean(axis=1).std() / independent, INTERVAL.min_dependence, np.sqrt(n_classes))
+    )

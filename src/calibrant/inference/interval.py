@@ -22,42 +22,18 @@ from calibrant.estimators.base import Estimator, Norm
 from calibrant.inference.null import error
 from calibrant.posterior.gap import Posterior
 from calibrant.score_data import Array, Cells, Sample, ScoreData
+from calibrant.settings import INTERVAL
 from calibrant.tasks.notions import combined
 
-# Grid of true errors, as offsets from the estimate in standard errors of a mean residual; and the number of
-# simulated data sets over the whole grid.
-GRID_OFFSETS, N_DATA_SETS = (-3.5, -2.0, -0.8, 0.8, 2.0, 3.0, 4.0, 5.5), 1000
-# Factor of the nominal tail probability. It is below 1 because the shapes of the gap were learned from the
-# same data.
-TAIL_ALPHA_FACTOR = 0.75
-# Share of the posterior standard deviation that smooth shapes are drawn with. With all of it they are rougher
-# than real gaps.
-DRAW_SHRINKAGE = 0.7
-# Bias correction of the lower and of the upper end, as a share of the amount that uncertainty about the gap
-# adds to the estimate.
-LOWER_BIAS_SHARE, UPPER_BIAS_SHARE = 0.6, 0.3
-# An estimate below this quantile of the estimates from calibrated data is replaced by it for the upper end.
-NULL_FLOOR_QUANTILE = 0.03
 # Levels at which the ends are computed; other levels are interpolated, so that intervals are nested.
 LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.999999)
-# Bandwidth of the local line through the normal quantiles of the tail probabilities, in normal quantiles.
-QUANTILE_BANDWIDTH = 0.8
-# Width over which an estimate near the observed one counts in part, in standard deviations of the estimates.
-COUNT_WIDTH = 0.12
-# The grid is extended upwards while more than this share of the estimates at its last error lie below the
-# observed one.
-MAX_SHARE_BELOW = 0.015
-# Smallest share of the data sets for each kind of shape, with two and with three kinds; and the posterior
-# weight below which a kind is left out.
-MIN_KIND_SHARE, MIN_KIND_SHARE_OF_THREE, MIN_KIND_WEIGHT = 0.35, 0.25, 0.01
-# Number of data sets in which a kind must attain a true error, or it is left out there.
-MIN_ATTAINED = 10
 # Iterations that scale a clipped gap to its true error.
 SCALING_STEPS = 4
-# Largest number of cells, numbers simulated for each true error, and smallest number of data sets.
-MAX_CELLS, MAX_NUMBERS, MIN_DATA_SETS = 256, 1 << 16, 80
-# Named estimators: number of shapes, data sets for each shape, and rows above which cells are simulated.
-N_SHAPES, SETS_PER_SHAPE, CELLS_FROM = 10, 10, 4096
+# Largest number of cells, a power of two, which bounds the cost above 65,536 rows; and smallest number of
+# data sets for each true error, as fewer would not determine the tails.
+MAX_CELLS, MIN_DATA_SETS = 256, 80
+# Named estimators: rows above which cells are simulated, which bounds the cost.
+CELLS_FROM = 4096
 # Scores, and estimates, that differ by less are equal up to rounding.
 TOLERANCE = 1e-9
 # Seed of the interval, together with the keys of the classes: the interval is a function of the data.
@@ -76,7 +52,7 @@ def interval(
     level: float,
     key: int = 0,
     spread: float = 1.0,
-    drawn: int = N_DATA_SETS,
+    drawn: int | None = None,
 ) -> tuple[float, float]:
     """Return an interval for the true error of one problem.
 
@@ -98,13 +74,12 @@ def interval(
         Factor by which simulated estimates are spread around their mean, for design effects and Student's
         tails that the simulation does not contain; see `ClusterAdjustment.tail_inflation`.
     drawn : int
-        Number of simulated data sets over the whole grid.
+        Number of simulated data sets over the whole grid; by default `INTERVAL.data_sets`.
     """
+    drawn = INTERVAL.data_sets if drawn is None else drawn
     full_posterior, posterior = posterior, posterior.coarser(MAX_CELLS).focused()
     grid = error_grid(posterior, value)
-    size = int(
-        np.clip(MAX_NUMBERS // posterior.z.shape[-1], MIN_DATA_SETS, max(MIN_DATA_SETS, drawn // len(grid)))
-    )
+    size = max(MIN_DATA_SETS, drawn // len(grid))
     sim_grid = SimulationGrid.of(posterior)
     common, (rng,) = streams([key])
     kind, gaps = draw_shapes(posterior, [rng], size)
@@ -148,7 +123,7 @@ def group_by_kind(true: float, estimate: Array, attained: Array, kind: Array, ow
     If too few data sets of every kind attain it, all data sets are used with their mean true error.
     """
     groups = [estimate[attained & (kind == each_kind)] for each_kind in np.unique(kind)]
-    any_attained = any(group.size >= MIN_ATTAINED for group in groups)
+    any_attained = any(group.size >= INTERVAL.min_attained for group in groups)
     return (true, groups) if any_attained else (float(own_error.mean()), [estimate])
 
 
@@ -207,8 +182,8 @@ class SimulationGrid:
         p = self.score + possible
         variance = p * (1 - p) * self.noise
         if not self.posterior.discrete(0):
-            # At most four times the variance that the variance time assigned to a cell.
-            variance = np.minimum(variance, 4 * self._scale**2)
+            # The variance time assigned a variance of one scale squared to every cell.
+            variance = np.minimum(variance, INTERVAL.max_variance_ratio * self._scale**2)
         return np.sqrt(np.maximum(variance, 0.0))
 
     @property
@@ -372,9 +347,9 @@ def bias_correction(posterior: Posterior, value: float, norm: Norm) -> BiasCorre
     posterior_error = combined(over + under, norm) if norm == "l1" else value
     excess = max(0.0, float(posterior_error - combined(error_of_mean_gap, norm)))
     effects_weight = float(posterior.weight[:, 3].mean()) if posterior.effects else 0.0
-    lower = LOWER_BIAS_SHARE * excess
+    lower = INTERVAL.lower_bias_share * excess
     lower = (1 - effects_weight) * lower + effects_weight * min(lower, _standard_error(posterior))
-    return BiasCorrection(lower, UPPER_BIAS_SHARE * excess if len(posterior.z) == 1 else 0.0)
+    return BiasCorrection(lower, INTERVAL.upper_bias_share * excess if len(posterior.z) == 1 else 0.0)
 
 
 def draw_shapes(
@@ -382,14 +357,14 @@ def draw_shapes(
 ) -> tuple[Array, list[Array]]:
     """Draw shapes of the gap from the posterior: their kinds, and gaps per row (size, points) of each class.
 
-    The kinds are smooth gaps, local gaps, and smooth gaps with score effects. Each kind gets at least
-    `MIN_KIND_SHARE` of the data sets unless its posterior weight is below `MIN_KIND_WEIGHT`. The shapes are
-    not scaled to any error yet.
+    The kinds are smooth gaps, local gaps, and smooth gaps with score effects. Each kind gets a minimum share
+    of the data sets unless its posterior weight is too small. The shapes are not scaled to any error yet.
     """
     weight = posterior.weight[:, 1:].mean(axis=0)
     weight = weight / weight.sum()
-    possible = weight >= MIN_KIND_WEIGHT
-    min_share = MIN_KIND_SHARE if np.count_nonzero(possible) < 3 else MIN_KIND_SHARE_OF_THREE
+    possible = weight >= INTERVAL.min_kind_weight
+    three = np.count_nonzero(possible) == 3
+    min_share = INTERVAL.min_kind_share_of_three if three else INTERVAL.min_kind_share
     raised = possible & (weight < min_share)
     kept = possible & ~raised
     share = np.where(raised, min_share, 0.0)
@@ -403,7 +378,7 @@ def draw_shapes(
             # A class without repeated scores has no score effects; draw smooth gaps instead.
             component = kind if kind < 3 or posterior.discrete(k) else 1
             if n_drawn:
-                shrinkage = DRAW_SHRINKAGE if component == 1 else 1.0
+                shrinkage = INTERVAL.draw_shrinkage if component == 1 else 1.0
                 drawn.append(posterior.shapes(k, component, rng, int(n_drawn), shrinkage))
         gaps.append(np.concatenate(drawn))
     return np.repeat(np.arange(len(count)), count), gaps
@@ -458,18 +433,20 @@ def invert(
     # An estimate that is unusually small even for calibrated data must not give a short interval.
     upper_value = max(value, _null_floor(np.concatenate(runs[0][1]))) + correction.above
     below = _share_below(upper_value, runs[-1][1])
-    while below > MAX_SHARE_BELOW and grid[-1] < 1 and runs[-1][0] > runs[-2][0] + 1e-9:
-        grid = [grid[-1] + step * (2 * standard_error + grid[-1] / 4) for step in (1, 2)]
+    while below > INTERVAL.max_share_below and grid[-1] < 1 and runs[-1][0] > runs[-2][0] + 1e-9:
+        width = INTERVAL.extension_errors * standard_error + INTERVAL.extension_share * grid[-1]
+        grid = [grid[-1] + step * width for step in (1, 2)]
         extension = simulate(grid)
         # Some estimators underestimate errors that few shapes attain. Such errors are not informative.
-        if (below_last := _share_below(upper_value, extension[-1][1])) > 2 * below:
+        if (below_last := _share_below(upper_value, extension[-1][1])) > INTERVAL.max_share_growth * below:
             break
         below, runs = below_last, runs + extension
-    tail_quantiles = -np.array([NormalDist().inv_cdf(TAIL_ALPHA_FACTOR * (1 - each) / 2) for each in LEVELS])
+    alpha_factor = INTERVAL.tail_alpha_factor
+    tail_quantiles = -np.array([NormalDist().inv_cdf(alpha_factor * (1 - each) / 2) for each in LEVELS])
     lower_value = max(0.0, value - correction.below)
     lower_ends = np.minimum.accumulate(_interval_end(runs, lower_value, tail_quantiles, above=True))
     upper_ends = np.maximum.accumulate(_interval_end(runs, upper_value, tail_quantiles, above=False))
-    tail_quantile = -NormalDist().inv_cdf(TAIL_ALPHA_FACTOR * (1 - level) / 2)
+    tail_quantile = -NormalDist().inv_cdf(alpha_factor * (1 - level) / 2)
     low, high = (float(np.interp(tail_quantile, tail_quantiles, ends)) for ends in (lower_ends, upper_ends))
     return max(0.0, min(low, value)), min(1.0, max(high, value, _mean_residual_limit(posterior, level)))
 
@@ -492,7 +469,7 @@ def stop_early(
     """
 
     def passed(groups: list[Array], upper_value: float) -> bool:
-        all_attained = min(group.size for group in groups) >= MIN_ATTAINED
+        all_attained = min(group.size for group in groups) >= INTERVAL.min_attained
         return all_attained and all(
             _tail_quantile(group, upper_value, above=False) == -np.inf for group in groups
         )
@@ -511,16 +488,16 @@ def stop_early(
 def error_grid(posterior: Posterior, value: float) -> list[float]:
     """Return the grid of true errors: 0, and errors around the estimate."""
     standard_error = _standard_error(posterior)
-    candidates = (value + step * standard_error for step in GRID_OFFSETS)
-    return [0.0, *(true for true in candidates if true > 0.1 * standard_error)]
+    candidates = (value + step * standard_error for step in INTERVAL.grid_offsets)
+    return [0.0, *(true for true in candidates if true > INTERVAL.min_grid_error * standard_error)]
 
 
 def _standard_error(posterior: Posterior) -> float:
     """Return the standard error of a mean residual."""
     classes, cells = posterior.z.shape
     # The mean over classes varies less than that of one class, but classes are not independent: the factor
-    # is classes^(-1/4), not classes^(-1/2).
-    return float((posterior.scale * np.sqrt(cells)).mean() * classes**-0.25)
+    # is larger than classes^(-1/2).
+    return float((posterior.scale * np.sqrt(cells)).mean() * classes**-INTERVAL.class_exponent)
 
 
 def _interval_end(runs: list[Simulation], value: float, tail_quantiles: Array, *, above: bool) -> Array:
@@ -533,7 +510,7 @@ def _interval_end(runs: list[Simulation], value: float, tail_quantiles: Array, *
     ends = []
     for kind in range(n_kinds):
         usable = [(true, groups[kind]) for true, groups in runs if len(groups) > kind]
-        usable = [(true, estimates) for true, estimates in usable if estimates.size >= MIN_ATTAINED]
+        usable = [(true, estimates) for true, estimates in usable if estimates.size >= INTERVAL.min_attained]
         if not usable:
             continue
         true, estimates = np.array([true for true, _ in usable]), [each for _, each in usable]
@@ -560,7 +537,9 @@ def _crossings(true: Array, quantile: Array, levels: Array) -> Array:
         return np.full(levels.shape, single)
     # Precision of a quantile computed from a share of data sets: low in the tails.
     precision = np.exp(-quantile * quantile) / (ndtr(quantile) * ndtr(-quantile))
-    kernel = precision * np.exp(-0.5 * ((quantile - levels[:, None]) / QUANTILE_BANDWIDTH) ** 2) + 1e-12
+    kernel = (
+        precision * np.exp(-0.5 * ((quantile - levels[:, None]) / INTERVAL.quantile_bandwidth) ** 2) + 1e-12
+    )
     kernel /= kernel.sum(axis=1, keepdims=True)
     mean_true, mean_quantile = (kernel * true).sum(axis=1), (kernel * quantile).sum(axis=1)
     offset = true - mean_true[:, None]
@@ -574,12 +553,12 @@ def _crossings(true: Array, quantile: Array, levels: Array) -> Array:
 def _tail_quantile(estimates: Array, value: float, above: bool) -> float:
     """Return the normal quantile of the share of estimates beyond a value.
 
-    Estimates within about `COUNT_WIDTH` standard deviations of the value count in part. The quantile is
-    infinite if less than half a data set, or all but half a data set, lies beyond.
+    Estimates within about `INTERVAL.count_width` standard deviations of the value count in part. The quantile
+    is infinite if less than half a data set, or all but half a data set, lies beyond.
     """
     from scipy.special import ndtr, ndtri
 
-    width = max(COUNT_WIDTH * float(estimates.std()), 1e-12)
+    width = max(INTERVAL.count_width * float(estimates.std()), 1e-12)
     share = float(ndtr((estimates - value if above else value - estimates) / width).mean())
     least = 0.5 / estimates.size
     return float(ndtri(share)) if least < share < 1 - least else float(np.copysign(np.inf, share - 0.5))
@@ -588,12 +567,14 @@ def _tail_quantile(estimates: Array, value: float, above: bool) -> float:
 def _share_below(value: float, groups: list[Array]) -> float:
     """Return the largest share, over the kinds of shape, of estimates below a value."""
     # An estimate equal to the value up to rounding counts as below it.
-    return max(float(np.mean(group < value + TOLERANCE)) for group in groups if group.size >= MIN_ATTAINED)
+    return max(
+        float(np.mean(group < value + TOLERANCE)) for group in groups if group.size >= INTERVAL.min_attained
+    )
 
 
 def _null_floor(estimates: Array) -> float:
     """Return the estimate of calibrated data that replaces smaller ones for the upper end."""
-    return float(np.quantile(estimates, NULL_FLOOR_QUANTILE))
+    return float(np.quantile(estimates, INTERVAL.null_floor_quantile))
 
 
 def interval_of_named(
@@ -628,7 +609,7 @@ def interval_of_named(
     """
     posterior = posterior.coarser(MAX_CELLS)
     cells = [SimulationGrid.of(posterior[k : k + 1]) for k in range(len(posterior.z))]
-    drawn_gaps = draw_shapes(posterior, streams(keys)[1], N_SHAPES)[1]
+    drawn_gaps = draw_shapes(posterior, streams(keys)[1], INTERVAL.named_shapes)[1]
     # Gaps are interpolated at the scores of rows: one point for each score, whatever the rounding.
     grids, mean_gaps = zip(
         *(grid.by_score(gap) for grid, gap in zip(cells, drawn_gaps, strict=True)), strict=True
@@ -642,7 +623,7 @@ def interval_of_named(
         scaled = scaled_to_error(true, gaps, grids, norm)
         each_rng, estimates = streams(keys)[1], []
         attained = max_error >= true
-        curves = np.flatnonzero(attained) if attained.any() else range(N_SHAPES)
+        curves = np.flatnonzero(attained) if attained.any() else range(INTERVAL.named_shapes)
         for problem, sim_grid, gap, rng in zip(simulation_data, grids, scaled, each_rng, strict=True):
 
             def probability(score: Array, knots: Array = sim_grid.score, gap: Array = gap) -> Array:
@@ -650,7 +631,9 @@ def interval_of_named(
                 return np.clip(score + gaps_at_score, 0.0, 1.0)
 
             estimates.append(
-                estimator.fit(problem.simulate_outcomes(probability, rng, SETS_PER_SHAPE)).error(norm)
+                estimator.fit(
+                    problem.simulate_outcomes(probability, rng, INTERVAL.named_sets_per_shape)
+                ).error(norm)
             )
         estimate = combined(np.stack(estimates, axis=-1), norm)
         if true == 0:

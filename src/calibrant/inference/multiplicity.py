@@ -6,10 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import TypeVar
 
-# Largest p-value at which a test is repeated with more data sets, and the largest number of data sets.
-SUSPECT, MOST_RESAMPLES = 0.02, 199_999
-# Share of the level of the statistics of the test that `resamples_for` assumes.
-LEAST_SHARE = 0.1
+from calibrant.settings import TEST
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -44,8 +41,8 @@ def resamples_for(tests: int, suspects: int, alpha: float) -> int:
     >>> resamples_for(90, 1, 0.05), resamples_for(90, 30, 0.05)
     (35999, 1199)
     """
-    needed = ceil(2 * tests / (max(suspects, 1) * alpha * LEAST_SHARE) - 1e-9) - 1
-    return min(needed, MOST_RESAMPLES)
+    needed = ceil(2 * tests / (max(suspects, 1) * alpha * TEST.assumed_level_share) - 1e-9) - 1
+    return min(needed, TEST.max_data_sets)
 
 
 def refined(
@@ -80,7 +77,7 @@ def refined(
     """
     refined_results, suspects = dict(results), list(results)
     while True:
-        limit = min(SUSPECT, 2 / (LEAST_SHARE * (1 + size)))
+        limit = min(TEST.suspect_p_value, 2 / (TEST.assumed_level_share * (1 + size)))
         suspects = [key for key in suspects if p_value(refined_results[key]) <= limit]
         needed = max(least, resamples_for(tests, len(suspects), alpha))
         # `resamples_for` contains a margin of two, so a smaller increase is not worth a repetition.

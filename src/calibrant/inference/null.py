@@ -28,18 +28,11 @@ from calibrant.posterior.gap import Posterior, Terms
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Array, Residuals
 from calibrant.score_data.draws import Outcomes
+from calibrant.settings import TEST
 
-# Largest number of steps (distinct scores) that outcomes are drawn for; neighbouring scores are merged.
+# Largest number of steps (distinct scores) that outcomes are drawn for, which bounds the cost; neighbouring
+# scores are merged.
 STEPS = 2048
-# Largest number of cells of equal width of the periodogram statistic.
-FINEST = 1024
-# Shares of the level of the statistics: Bayes factor of smooth gaps, Bayes factor of local gaps and score
-# effects, range of the cumulative residuals, shift and slope in the log-odds, and periodogram. The second row
-# applies where scores repeat, because repeated scores are likely to have score effects.
-LEVEL_SHARES = (0.3, 0.15, 0.2, 0.15, 0.1, 0.1)
-LEVEL_SHARES_REPEATED = (0.1, 0.5, 0.15, 0.1, 0.1, 0.05)
-# Number of simulated data sets that the null distribution of the estimate is computed from.
-N_ERRORS = 300
 # Number of simulated data sets held in memory at once.
 AT_ONCE = 1000
 
@@ -93,7 +86,7 @@ class Ranked(NamedTuple):
     observed : Posterior
         Posterior of the observed residuals, with the variance under H0.
     first : Posterior
-        Posteriors of the first `N_ERRORS` simulated data sets.
+        Posteriors of the first `TEST.null_data_sets` simulated data sets.
     z : list of arrays (data sets, cells)
         Cosine coefficients of all simulated data sets, if they were asked for.
     """
@@ -127,7 +120,7 @@ def ranked(
     blocks: Iterable[Array],
     norm: Norm,
     cells: int,
-    finest: int = FINEST,
+    finest: int | None = None,
     *,
     keep: bool = False,
 ) -> Ranked:
@@ -142,10 +135,12 @@ def ranked(
     norm : str
         Norm of the estimates under H0.
     cells, finest : int
-        Number of cells of equal variance, and largest number of cells of equal width for the periodogram.
+        Number of cells of equal variance, and largest number of cells of equal width for the periodogram (by
+        default `TEST.periodogram_max_cells`).
     keep : bool
         Whether to return the cosine coefficients of all data sets.
     """
+    finest = TEST.periodogram_max_cells if finest is None else finest
     observed = Posterior.of_residuals(steps.flat, cells, plain=True)
     first_sets, statistics, z = None, [], []
     smooth, local = [], []
@@ -156,7 +151,7 @@ def ranked(
         ends = (
             (0, len(chunk_statistics.z))
             if first_sets is not None
-            else (0, min(N_ERRORS, len(chunk_statistics.z)), len(chunk_statistics.z))
+            else (0, min(TEST.null_data_sets, len(chunk_statistics.z)), len(chunk_statistics.z))
         )
         for start, stop in pairwise(ends):
             if start == stop:
@@ -189,7 +184,8 @@ def ranked(
     if periodogram:
         ranks.append(rank(np.concatenate(periodogram)))
     effects = observed.effects[0] if observed.effects else None
-    shares = LEVEL_SHARES_REPEATED if effects is not None and effects.ties.dense else LEVEL_SHARES
+    repeated = effects is not None and effects.ties.dense
+    shares = TEST.level_shares_repeated if repeated else TEST.level_shares
     combined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
     errors = error(first_sets.terms(norm), norm)
     return Ranked(SimulatedNull(combined[:-1], errors, float(combined[-1])), observed, first_sets, z)

@@ -14,6 +14,7 @@ import numpy as np
 
 from calibrant.score_data import Array, Sample
 from calibrant.score_data.sample import check_kind
+from calibrant.settings import RECOMMENDATION
 
 # Largest number of scores of a data set over all classes; more rows are merged to scores with counts.
 MOST = 16_000
@@ -21,25 +22,19 @@ MOST = 16_000
 MOST_COPIES = 1_000_000
 # Number of scores that data sets of another size are drawn from.
 POOL = 100_000
-# True errors of the curves; for the classwise notion they are multiplied by 2 / classes.
-SIZES = (0.02, 0.05, 0.1)
-# Largest plausible strength of each shape: in log-odds (for a temperature, its logarithm), and in probability
-# for the last three, which are local or alternate and also change scores of 0 and 1.
+# The setting with the largest plausible strength of each shape: in log-odds (for a temperature, its
+# logarithm), and in probability for the last three, which also change scores of 0 and 1.
 SHAPES = {
-    "overconfident": 1.6,
-    "underconfident": 1.6,
-    "shifted": 2.0,
-    "wavy": 1.5,
-    "local": 0.3,
-    "tail": 0.3,
-    "alternating": 0.3,
+    "overconfident": "max_log_slope",
+    "underconfident": "max_log_slope",
+    "shifted": "max_shift",
+    "wavy": "max_wave",
+    "local": "max_local_gap",
+    "tail": "max_local_gap",
+    "alternating": "max_local_gap",
 }
-# Number of periods of the wavy shape over the ranks of the scores.
-WAVES = 2
-# Central ranks of the local shapes, and the share of the rows in their range.
-LOCAL_RANKS, WIDTH = {"local": 0.7, "tail": 0.95}, 0.1
-# Smallest and largest number of distinct scores for the alternating shape, and mean rows of a score at least.
-DISTINCT_RANGE, MIN_ROWS_PER_SCORE = (3, 30), 10
+# The setting with the central rank of each local shape.
+LOCAL_RANKS = {"local": "local_rank", "tail": "tail_rank"}
 
 
 class Curve(NamedTuple):
@@ -153,10 +148,11 @@ class Population:
         A shape that cannot attain the smallest size is used once, at half of its largest error.
         """
         curves = [Curve("calibrated", "calibrated", self.score, 0.0)]
-        sizes = [size * (2 / self.classes if len(self.score) > 1 else 1) for size in SIZES]
+        scale = 2 / self.classes if len(self.score) > 1 else 1
+        sizes = [size * scale for size in RECOMMENDATION.true_errors]
         shaped = _Shapes(self)
         for shape in shaped.shapes:
-            max_strength = SHAPES[shape]
+            max_strength: float = getattr(RECOMMENDATION, SHAPES[shape])
             max_error = self.true_error(shaped(shape, max_strength))
             attained = [size for size in sizes if size <= max_error] or [max_error / 2]
             for size in attained:
@@ -227,20 +223,22 @@ class _Shapes:
         # With two classes, the ranks of one class are those of the other in reverse.
         mirrored = (np.arange(problems) < problems // 2).tolist()
         ranks = [_Ranks.of(each, population.mass) for each in score]
-        self.wave = np.stack([np.sin(2 * np.pi * WAVES * each.mid_rank) for each in ranks])
+        self.wave = np.stack(
+            [np.sin(2 * np.pi * RECOMMENDATION.wave_periods * each.mid_rank) for each in ranks]
+        )
         sided = list(zip(ranks, mirrored, strict=True))
-        self.gap = {
-            shape: np.stack([each.local_range(1 - at if mirror else at) for each, mirror in sided])
-            for shape, at in LOCAL_RANKS.items()
-        }
+        self.gap = {}
+        for shape, name in LOCAL_RANKS.items():
+            at = getattr(RECOMMENDATION, name)
+            self.gap[shape] = np.stack([each.local_range(1 - at if mirror else at) for each, mirror in sided])
         if np.array_equal(
             self.gap["local"], self.gap["tail"]
         ):  # the same range, if many rows share the largest score
             del self.gap["local"]
         values = [each.values for each in ranks]
-        if DISTINCT_RANGE[0] <= min(values) and max(values) <= min(
-            DISTINCT_RANGE[1], population.n // MIN_ROWS_PER_SCORE
-        ):
+        fewest, most = RECOMMENDATION.alternating_scores
+        most = min(most, population.n // RECOMMENDATION.alternating_rows)
+        if fewest <= min(values) and max(values) <= most:
             self.gap["alternating"] = np.stack([each.alternating(mirror) for each, mirror in sided])
 
     @property
@@ -287,7 +285,7 @@ class _Ranks(NamedTuple):
         The range always contains the score with this rank.
         """
         distance, own_mass = np.abs(self.mid_rank - at), self.distinct_mass[self.group]
-        inside = distance <= np.maximum(WIDTH, own_mass) / 2 + 1e-12
+        inside = distance <= np.maximum(RECOMMENDATION.local_width, own_mass) / 2 + 1e-12
         sign = 1.0 if float(np.average(self.score, weights=self.mass * inside)) < 0.5 else -1.0
         return np.where(inside, sign, 0.0)
 

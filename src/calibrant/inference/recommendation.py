@@ -16,21 +16,17 @@ from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable
 from calibrant.inputs.codec import Amount, Bounds, Count, Number, Probability
 from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array, Sample
+from calibrant.settings import RECOMMENDATION
 from calibrant.tasks import Notion, named
 
 #: Estimators compared by default.
 DEFAULT = ("auto", "l:15", "a:15", "ac:10", "d:silverman", "debiased", "sweep", "isotonic", "beta")
-# Largest number of classes that are simulated.
+# Largest number of classes that are simulated, which bounds the cost.
 MOST_CLASSES = 20
-# Largest and smallest number of data sets for each curve, and the number of scores simulated for a curve.
-REPETITIONS, MIN_REPETITIONS, MAX_SCORES = 200, 30, 150_000
+# Number of scores simulated for a curve, which bounds the cost.
+MAX_SCORES = 150_000
 # Scores and problems held in memory at once.
 SCORES_AT_ONCE, PROBLEMS_AT_ONCE = 1 << 19, 200
-# Errors below this share of the standard error of the mean residual are treated as equal.
-NEGLIGIBLE = 0.1
-# Bootstrap resamples for the standard error of the loss, and standard errors within which estimators are
-# tied.
-RESAMPLES, TIE_WIDTH = 100, 2.0
 
 
 @dataclass(frozen=True)
@@ -174,7 +170,8 @@ def rank_estimators(
     chosen = _estimators_by_name(DEFAULT if estimators is None else estimators, notion)
     rows = None if n is None else inputs.positive_int("n", n)
     population, cautions = _population(notion, data, rows)
-    default_repetitions = int(np.clip(MAX_SCORES // _size(population), MIN_REPETITIONS, REPETITIONS))
+    limits = RECOMMENDATION.min_data_sets, RECOMMENDATION.max_data_sets
+    default_repetitions = int(np.clip(MAX_SCORES // _size(population), *limits))
     times = default_repetitions if repetitions is None else inputs.positive_int("repetitions", repetitions, 2)
     seed = inputs.seeded(rng)
     generator = np.random.default_rng(seed)
@@ -189,7 +186,7 @@ def rank_estimators(
     error = value - np.array([curve.true for curve in curves])[:, None, None]
     resolved = {name: str(estimator) for name, estimator in chosen.items()}
     return Recommendation(
-        ranking=ranked(error, resolved, NEGLIGIBLE * population.noise(), generator),
+        ranking=ranked(error, resolved, RECOMMENDATION.negligible_share * population.noise(), generator),
         table=tuple(measured(error, curves, list(chosen))),
         n=population.n,
         notion=notion.name,
@@ -322,7 +319,8 @@ def ranked(
         return np.asarray((p95 - p95.min(axis=1, keepdims=True)).mean(axis=0))
 
     value, times = loss(deviation), deviation.shape[-1]
-    resampled = np.stack([loss(deviation[..., rng.integers(0, times, times)]) for _ in range(RESAMPLES)])
+    resamples = range(RECOMMENDATION.bootstrap_resamples)
+    resampled = np.stack([loss(deviation[..., rng.integers(0, times, times)]) for _ in resamples])
     best = int(np.argmin(value))
     se, se_difference = resampled.std(axis=0), (resampled - resampled[:, [best]]).std(axis=0)
     names = list(resolved)
@@ -332,7 +330,7 @@ def ranked(
             resolved[names[e]],
             loss=float(np.exp(value[e])),
             se=float(np.exp(value[e]) * se[e]),
-            tied=bool(value[e] - value[best] <= TIE_WIDTH * se_difference[e]),
+            tied=bool(value[e] - value[best] <= RECOMMENDATION.tie_width * se_difference[e]),
         )
         for e in np.argsort(value, kind="stable")
     )

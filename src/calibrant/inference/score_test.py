@@ -23,10 +23,11 @@ from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 from calibrant.settings import SOFTMAX
 
-# Scores that the information matrix is computed from, and the smallest number of rows.
+# Scores that the information matrix is computed from, which bounds the cost, and the smallest number of rows.
 INFORMATION_SCORES, INFORMATION_ROWS = 1 << 15, 1000
-# Largest number of simulated scores. With more, each part of the rows is simulated fewer times, but at least
-# `MIN_SIMULATIONS` times, and data sets are combinations of randomly chosen simulations of the parts.
+# Largest number of simulated scores, which bounds the cost. With more, each part of the rows is simulated
+# fewer times, but at least `MIN_SIMULATIONS` times, and data sets are combinations of randomly chosen
+# simulations of the parts.
 SIMULATED, MIN_SIMULATIONS = 20_000_000, 20
 # Score vectors of a part, largest number of parts, and numbers held in memory at once.
 PART, MAX_PARTS, MAX_NUMBERS = 128, 500, 1 << 22
@@ -56,7 +57,7 @@ class ScoreTest:
     by_class: Array
 
 
-def p_value(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int = 999) -> ScoreTest:
+def p_value(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) -> ScoreTest:
     """Test H0: the labels are drawn from the scores.
 
     Up to 20 million simulated scores (2000 rows of ten classes and 999 simulations) the test is exact. With

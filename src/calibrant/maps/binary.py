@@ -21,21 +21,14 @@ from calibrant.posterior.log_odds.model_average import EDGE, ScoreDeviations, de
 from calibrant.posterior.score_effects import is_few
 from calibrant.score_data import Array, Residuals, ScoreData
 from calibrant.score_data.residuals import TIED
+from calibrant.settings import MAPS
 
-# Prior standard deviation of coefficients, so wide that it matters only for separable data, whose maximum
-# likelihood slope is infinite.
-PRIOR_SD = 20.0
-# Number of quantile bins.
+# Number of quantile bins, by convention.
 BINS = 15
 # Tolerance for ties of scores and of frequencies.
 TIE_TOLERANCE = 1e-12
 # A position this close to a bin edge is on the edge.
 ROUNDING = 1e-9
-# Largest loss of log-likelihood for which a table is replaced by its monotone projection.
-MAX_MONOTONE_LOSS = 2.0
-# Score effects are fitted for at most this many distinct scores with at least this many rows on average.
-# Smaller groups are often repeated measurements of one case, which do not recur.
-MAX_DISTINCT, MIN_ROWS_PER_SCORE = 1000, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +47,10 @@ class Problem:
     def repeated(self) -> Array:
         """Whether each step has several rows with one score; all False if there are few distinct scores."""
         held = self.held
-        if is_few(held) or MIN_ROWS_PER_SCORE * held.mass.size > held.n or held.mass.size > MAX_DISTINCT:
+        scores = held.mass.size
+        # Small groups are often repeated measurements of one case, which do not recur.
+        small = MAPS.min_rows_per_score * scores > held.n
+        if is_few(held) or small or scores > MAPS.max_score_effects:
             return np.zeros(held.mass.shape, dtype=bool)
         return held.one_score & (held.mass > 1)
 
@@ -192,7 +188,7 @@ def improved(held: Residuals, mixture: Mixture, monotone: bool | None = None) ->
     """Tabulate the model average, or return the bounded identity if that is more likely to be better."""
     # Unlike the average, the identity keeps scores of 0 and 1, which would exclude observed outcomes.
     excluded = ((held.score <= 0) & (held.frequency > 0)) | ((held.score >= 1) & (held.frequency < 1))
-    if mixture.worse > 0.5 and not excluded.any():
+    if mixture.worse > MAPS.max_worse_probability and not excluded.any():
         return bounded(held)
     return tabulated(mixture, monotone)
 
@@ -208,10 +204,10 @@ def bounded(held: Residuals) -> Bounded:
 
 
 def deviating(held: Residuals, repeated: Array, form: Form, monotone: bool | None = None) -> Form:
-    """Add score effects for repeated scores if their log Bayes factor exceeds `MAX_MONOTONE_LOSS`."""
+    """Add score effects for repeated scores if their log Bayes factor exceeds `MAPS.min_score_evidence`."""
     steps = held[repeated]
     effects = ScoreDeviations.of(steps, form.probability(steps.score))
-    if effects.log_bayes_factor <= MAX_MONOTONE_LOSS:
+    if effects.log_bayes_factor <= MAPS.min_score_evidence:
         return form
     # Refit the smooth map with the variance of the score effects, which are not part of its shape.
     rows = deflated(held, effects.correlation)
@@ -258,14 +254,15 @@ def tabulated(mixture: Mixture, monotone: bool | None = None) -> Form:
         inner = slice(beyond, beyond + cells.x.size)
         odds = [np.log(q[inner]) - np.log1p(-q[inner]) for q in (probability, flat)]
         bent, straight = (float(cells.likelihood(each)) for each in odds)
-        if monotone or straight > bent - MAX_MONOTONE_LOSS:
+        if monotone or straight > bent - MAPS.max_monotone_loss:
             probability = flat
     return Table(mixture.at, np.log(probability) - np.log1p(-probability), least=mixture.cells.least)
 
 
 def _maximum_likelihood(cells: OddsCells, basis: Array) -> Array:
     """Return the maximum likelihood coefficients of a logistic regression on a basis."""
-    scale = PRIOR_SD / np.maximum(np.sqrt((basis**2 * cells.trials[:, None]).sum(axis=0) / cells.n), 1e-9)
+    size = np.sqrt((basis**2 * cells.trials[:, None]).sum(axis=0) / cells.n)
+    scale = MAPS.coefficient_sd / np.maximum(size, 1e-9)
     mode, *_ = modes(cells, np.zeros((1, cells.x.size)), (basis * scale)[None], np.zeros((1, basis.shape[1])))
     return mode[0] * scale
 

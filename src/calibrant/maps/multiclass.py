@@ -23,17 +23,8 @@ from calibrant.posterior.softmax.blocks import FEW, Blocks, least_of
 from calibrant.posterior.softmax.fit import SoftmaxPosterior, penalised
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
-from calibrant.settings import SOFTMAX
+from calibrant.settings import MAPS, SOFTMAX
 
-# Prior probability of the identity map.
-IDENTITY_PRIOR = 0.25
-# Prior standard deviation of the log temperature: for estimation, and for the marginal likelihood.
-FIT_SD, PRIOR_SD = 2.0, 1.0
-# Lower bound of the Fisher information in the marginal likelihood: with few rows, a single temperature does
-# not represent all maps that are compatible with the data.
-MIN_INFORMATION = 100.0
-# Posterior probability of the identity above which scores are not changed: small corrections often do harm.
-KEEP_IDENTITY = 2 / 3
 # Range of the value that replaces a score of 0. Small scores also carry information about the temperature.
 ZERO_RANGE = (1e-30, 1.0)
 # Rows are put into random order by the digits of their sum of squares beyond this factor.
@@ -41,13 +32,10 @@ HASH_SCALE = float(1 << 20)
 # Up to this many entries are processed in double precision, because rounding would be visible in small
 # samples.
 MAX_DOUBLE = 1 << 16
-# Posterior draws of the block sizes, draws of the coefficients for each of them, and entries processed at
-# once.
-SIZE_DRAWS, COEFFICIENT_DRAWS, CHUNK = 16, 2, 1 << 22
+# Entries processed at once.
+CHUNK = 1 << 22
 # Maximum number of Newton steps for the temperature.
 NEWTON_STEPS = 20
-# Prior standard deviations for vector scaling, and of the matrix entries for matrix scaling.
-VECTOR_SD, MATRIX_SD = {"temperature": 0.2, "bias": 0.6, "slope": 0.3}, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,19 +163,22 @@ def fit_softmax(rows: Simplex) -> Softmax:
     """Fit the model average of identity, temperature scaling and the softmax posterior."""
     start = fit_temperature(rows)
     posterior = SoftmaxPosterior.of(_tempered(rows, start), kind=_dtype(rows))
-    draws = posterior.draws(np.random.default_rng(0), SIZE_DRAWS, COEFFICIENT_DRAWS)
+    draws = posterior.draws(np.random.default_rng(0), MAPS.size_draws, MAPS.coefficient_draws)
     # Fisher information of the log temperature, and its marginal likelihood by the Laplace approximation.
     information = float(posterior.information[0, 0]) * posterior.blocks.width**2
-    log, spread = np.log(start.slope), PRIOR_SD**2
+    log, spread = np.log(start.slope), MAPS.temperature_sd**2
     changed = _likelihood(rows, start.least, start.slope) - 0.5 * log**2 / spread
-    changed -= 0.5 * np.log1p(spread * max(information, MIN_INFORMATION))
+    # With few rows, a single temperature does not represent all maps that are compatible with the data.
+    changed -= 0.5 * np.log1p(spread * max(information, MAPS.min_information))
     calibrated = SOFTMAX.prior_probability_of_calibration
     changed += np.logaddexp(np.log(calibrated), np.log1p(-calibrated) + posterior.log_odds)
-    odds = np.log1p(-IDENTITY_PRIOR) - np.log(IDENTITY_PRIOR) + changed - _likelihood(rows, start.least, 1.0)
+    prior = MAPS.identity_prior
+    odds = np.log1p(-prior) - np.log(prior) + changed - _likelihood(rows, start.least, 1.0)
     untouched = float(expit(-odds))
     # Scores of 0 were replaced above. The identity keeps them, which would exclude observed labels.
     possible = bool((rows.score[np.arange(len(rows.code)), rows.code] > 0).all())
-    keep_identity = possible and untouched > KEEP_IDENTITY
+    # Small corrections often do harm.
+    keep_identity = possible and untouched > MAPS.keep_identity
     return replace(
         start,
         blocks=posterior.blocks,
@@ -219,14 +210,22 @@ def _dtype(rows: Simplex) -> DTypeLike:
 
 def fit_vector(rows: Simplex) -> Softmax:
     """Fit vector scaling: a shift and a slope of the log probability of each class."""
-    return _fit_sizes(rows, VECTOR_SD)
+    return _fit_sizes(rows, _vector_sd())
 
 
 def fit_matrix(rows: Simplex) -> Softmax:
     """Fit matrix scaling; with many classes, vector scaling."""
-    return _fit_sizes(
-        rows, VECTOR_SD | ({"matrix": MATRIX_SD / rows.n_classes} if rows.n_classes <= FEW else {})
-    )
+    matrix = {"matrix": MAPS.matrix_sd / rows.n_classes} if rows.n_classes <= FEW else {}
+    return _fit_sizes(rows, _vector_sd() | matrix)
+
+
+def _vector_sd() -> dict[str, float]:
+    """Return the prior standard deviations of the blocks of vector scaling."""
+    return {
+        "temperature": MAPS.vector_temperature_sd,
+        "bias": MAPS.vector_bias_sd,
+        "slope": MAPS.vector_slope_sd,
+    }
 
 
 def _fit_sizes(rows: Simplex, sizes: dict[str, float]) -> Softmax:
@@ -255,8 +254,9 @@ def fit_temperature(rows: Simplex) -> Softmax:
 
 def newton_slope(slope: float, gradient: Array, curvature: Array) -> Array:
     """Return the slope after a Newton step of its logarithm, given sums of `slope_derivatives`."""
-    first = slope * gradient - np.log(slope) / FIT_SD**2
-    step = first / (slope * slope * curvature + 1 / FIT_SD**2)
+    variance = MAPS.temperature_fit_sd**2
+    first = slope * gradient - np.log(slope) / variance
+    step = first / (slope * slope * curvature + 1 / variance)
     return np.asarray(slope * np.exp(np.clip(step, -0.5, 0.5)))
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.curves import FEW
 from calibrant.plot.canvas import (
     BINS,
     CALIBRATED,
@@ -33,6 +32,7 @@ from calibrant.plot.canvas import (
     unit_ticks,
     words,
 )
+from calibrant.settings import REPORT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,7 +151,7 @@ def local_error(result: ReliabilityCurve | Assessment, ax: Axes | None = None) -
     _line(ax, drawn, drawn.lce, drawn.score, CURVE, words(drawn)[0])
     # The band counts where it is firm: elsewhere it may span all there is, and would flatten the rest.
     band = [] if drawn.low is None or drawn.high is None else [drawn.low, drawn.high]
-    firm = [(edge - drawn.score)[drawn.n_eff >= FEW] for edge in band]
+    firm = [(edge - drawn.score)[drawn.n_eff >= REPORT.assessed_rows] for edge in band]
     top = 1.1 * float(np.nanmax(np.abs(np.concatenate([drawn.lce, *firm])), initial=0.02))
     ax.set(xlim=LIMITS, ylim=(-top, top), xlabel=axis_labels(drawn)[0])
     ax.set_ylabel("{0.frequency}\nminus {0.score}".format(reading_of(drawn)))
@@ -207,7 +207,7 @@ def _bins(ax: Any, result: ReliabilityDiagram, color: str, label: str) -> None:
 def _line(ax: Any, result: Any, middle: Any, base: Any, color: str, label: str | None,
           dashes: Any = "-", tint: float = 0.22) -> None:  # fmt: skip
     """Draw a curve with its band, faint where few rows speak; or a point with a bar for each score."""
-    few, width = result.n_eff < FEW, 1.1 if inches(ax) < NARROW else 1.6
+    few, width = result.n_eff < REPORT.assessed_rows, 1.1 if inches(ax) < NARROW else 1.6
     if result.discrete:
         for rows, faint, name in ((~few, 1.0, label), (few, 0.3, None)):
             style = {"color": color, "alpha": faint}

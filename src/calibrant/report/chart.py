@@ -12,11 +12,12 @@ from markupsafe import Markup
 from calibrant.assessment import Odds
 from calibrant.assessment.probability_transfer import Pair
 from calibrant.assessment.text import points, short
-from calibrant.curves import FEW, ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves import ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import Estimate
 from calibrant.inputs.wording import counted, size_name
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
 from calibrant.report.svg import BLUE, FAINT, GREY, INK, ORANGE, Axis, area, drawing, path, tag, text
+from calibrant.settings import REPORT
 
 LEFT, TOP, SIDE, STRIP = 74.0, 10.0, 520.0, 76.0
 WIDTH, HEIGHT = 612.0, 672.0
@@ -124,7 +125,7 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.5) -> list
     if curve.discrete:
         return _each_score(curve, x, y, width)
     curve = curve._thinned()
-    firm = curve.n_eff >= FEW
+    firm = curve.n_eff >= REPORT.assessed_rows
     # A node on either side, so that dashed and solid segments meet.
     near = firm | np.roll(firm, 1) | np.roll(firm, -1)
     parts = []
@@ -151,7 +152,7 @@ def _each_score(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list
     for score, frequency, a, b, rows in zip(*columns, strict=True):
         if np.isnan(frequency):
             continue
-        at, dashes = float(x(score)), {} if rows >= FEW else {"stroke_dasharray": "3 3"}
+        at, dashes = float(x(score)), {} if rows >= REPORT.assessed_rows else {"stroke_dasharray": "3 3"}
         words = f"score {score:.4g}: {frequency:.3g} [{a:.3g}, {b:.3g}], {_size(rows, curve.n)}"
         ends = {"x1": at, "x2": at, "y1": float(y(a)), "y2": float(y(b))}
         bar = tag("line", **ends, stroke=BLUE, stroke_width=width, class_="curve", **dashes)

@@ -18,10 +18,11 @@ from calibrant.assessment import Assessment
 from calibrant.assessment import text as wording
 from calibrant.assessment.probability_transfer import pairs, predicted
 from calibrant.assessment.text import points, short
-from calibrant.curves import FEW, ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import expected_if_calibrated, p_text, remarks
 from calibrant.inputs.wording import count, counted, percent, plural, size_name
 from calibrant.report import chart
+from calibrant.settings import REPORT
 from calibrant.tasks import named
 
 # Rows of a table that are shown at once, and classes that have a small picture.
@@ -193,7 +194,7 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
             continue
         word = "too high" if at.high < score else "too low" if at.low > score else "in line"
         word = word if sure or word == "in line" else "unclear"
-        few = at.n_eff < FEW
+        few = at.n_eff < REPORT.assessed_rows
         rows.append(
             {
                 "score": score,

@@ -20,12 +20,7 @@ from calibrant.score_data.cells import Cells
 from calibrant.score_data.layout import FINE
 from calibrant.score_data.moments import Array
 from calibrant.score_data.sample import Sample
-
-# Number of cosine basis functions, and the number of slowest ones whose design effect is considered
-# separately.
-BASIS_SIZE, SLOWEST = 8, 2
-# Added to the variance of an outcome, divided by the root of n, for scores near 0 or 1.
-MIN_VARIANCE = 0.01
+from calibrant.settings import CLUSTERS
 
 
 @dataclass(frozen=True)
@@ -132,6 +127,11 @@ def _weights(sample: Sample) -> tuple[Array, Array]:
     return weight, weight if sample.counts else weight**2
 
 
+def _average(most: float, usual: float) -> float:
+    """Return the weighted mean of the largest and of the mean design effect."""
+    return CLUSTERS.max_effect_share * most + (1 - CLUSTERS.max_effect_share) * usual
+
+
 @dataclass(frozen=True, eq=False)
 class _ClusterSums:
     """Rows of a single problem, and cosine functions over its cells that are orthonormal under the weights.
@@ -159,10 +159,10 @@ class _ClusterSums:
         weight, square = _weights(sample)
         cell = cells_of(score)
         # The argument of the cosines is the cumulative variance of the residuals, as in the posterior.
-        least = MIN_VARIANCE / np.sqrt(float(sample.n))
+        least = CLUSTERS.min_variance / np.sqrt(float(sample.n))
         variance = np.bincount(cell, square * (score * (1 - score) + least))
         time = (np.cumsum(variance) - variance / 2) / variance.sum()
-        function = np.cos(np.pi * np.arange(min(BASIS_SIZE, time.size))[:, None] * time)
+        function = np.cos(np.pi * np.arange(min(CLUSTERS.basis_size, time.size))[:, None] * time)
         inner = (function * np.bincount(cell, weight)) @ function.T
         root = np.linalg.cholesky(inner + 1e-9 * np.trace(inner) * np.eye(len(inner)))
         basis = np.linalg.solve(root, function)
@@ -191,12 +191,12 @@ class _ClusterSums:
         of_signed = max(1.0, correction * self._effect(remainder, sign=sign))
         size = self.weight @ np.abs(fitted) / self.weight.sum()
         noise = most * (self.square @ remainder**2) / self.weight.sum() ** 2
-        certainty = (size**2 / (size**2 + noise)) ** 2 if size > 0 else 0.0
+        certainty = (size**2 / (size**2 + noise)) ** CLUSTERS.sign_power if size > 0 else 0.0
         return DesignEffect(
-            effect=float(certainty * of_signed + (1 - certainty) * (most + usual) / 2),
+            effect=float(certainty * of_signed + (1 - certainty) * _average(most, usual)),
             of_error=float(certainty * of_signed + (1 - certainty) * most),
             of_mean=of_mean,
-            symmetric=sum(self._basis_effects(self.residual)[:2]) / 2,
+            symmetric=_average(*self._basis_effects(self.residual)[:2]),
         )
 
     def _basis_effects(self, residual: Array, times: float = 1.0) -> tuple[float, float, float]:
@@ -204,7 +204,7 @@ class _ClusterSums:
         each = [self._effect(residual, function) for function in self.basis]
         effects = np.maximum(1.0, times * np.array(each))
         mean = float(effects.mean())
-        return max(mean, float(effects[:SLOWEST].max())), mean, float(effects[0])
+        return max(mean, float(effects[: CLUSTERS.slow_functions].max())), mean, float(effects[0])
 
     def _by_cluster(self, residual: Array, function: Array | None = None, sign: Array | None = None) -> Array:
         """Return the sum of the residuals of each cluster, weighted by a basis function or by signs."""

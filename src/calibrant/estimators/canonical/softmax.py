@@ -11,10 +11,8 @@ from calibrant.estimators.bayes import Bayes
 from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior
 from calibrant.score_data import Array, Sample
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import INTERVAL
 from calibrant.tasks import CalibrationTask, cached_on_task
-
-# Parts that are each predicted by a posterior of the others alone.
-PARTS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +89,9 @@ def refitted(rows: Simplex) -> Array:
     Where such a posterior does not rather see a gap than none, the scores are left as they are.
     """
     out = rows.score.copy()
-    parts = rows.folds(PARTS)
+    parts = rows.folds(INTERVAL.bound_folds)
     for part in parts if len(parts) > 1 else []:
         posterior = SoftmaxPosterior.of(rows[np.r_[0 : part.start, part.stop : len(rows.code)]])
-        if posterior.chance > 0.5:
+        if posterior.chance > INTERVAL.bound_min_probability:
             out[part] = posterior.predict(rows.score[part])
     return out
