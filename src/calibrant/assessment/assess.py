@@ -16,13 +16,13 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.assessment import decomposition
-from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
+from calibrant.assessment.assessment import N_CURVES, Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
 from calibrant.assessment.probability_transfer import probability_transfer_of
 from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
-from calibrant.compiled import aside
+from calibrant.compiled import aside, shared
 from calibrant.compiled.blas import one_blas_thread
-from calibrant.curves import Progress, curve_of, diagram_of, each_problem
+from calibrant.curves import ByClass, Progress, curve_of, diagram_of, each_problem
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
 from calibrant.inference.clusters import ClusterAdjustment
@@ -221,6 +221,12 @@ def _assemble(
         if task.notion.tells_accuracy:
             accuracy = balance_of(task, estimates[task.notion.name], level)
 
+    rows = () if by_class is None else _rows_of_classes(estimates, by_class, names, material.data)
+    worst = [row.estimate.label for row in rows[:N_CURVES]]
+    for (kind, _), result in done.items():
+        if kind in ("curve", "diagram") and isinstance(result, ByClass):
+            list(shared(result.__getitem__, worst))
+
     def all_of(kind: str) -> dict[Any, Any]:
         return {name: result for (of, name), result in done.items() if of == kind}
 
@@ -231,7 +237,7 @@ def _assemble(
         diagrams=MappingProxyType(all_of("diagram")),
         odds=_odds(shown, _worst(estimates[by_curve]), level),
         by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("estimator")),
-        by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names, material.data),
+        by_class=rows,
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
         balance=accuracy if shown.notion.classwise else balance_of(shown, estimates[by_curve], level),
         accuracy=accuracy,
@@ -297,8 +303,9 @@ def _jobs(
     for task in material.tasks:
         name, alone = task.notion.name, task.independent
         if not task.notion.canonical:
-            jobs["curve", name] = partial(curve_of, alone, level=level)
-            jobs["diagram", name] = partial(each_problem, alone, diagram_of, binning=BINS, level=level)
+            lazy: dict[str, Any] = {"level": level, "lazy": True}
+            jobs["curve", name] = partial(curve_of, alone, **lazy)
+            jobs["diagram", name] = partial(each_problem, alone, diagram_of, binning=BINS, **lazy)
         if task.notion.classwise:
             for label in task.labels:
                 jobs["class", label] = partial(_of_class, estimates, name, label)

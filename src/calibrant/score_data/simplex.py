@@ -151,8 +151,13 @@ def without_rounding(score: Array) -> Array:
     fresh = step > TIED * ordered[1:]
     if (fresh == (step > 0)).all():
         return score
-    distinct = ordered[np.append(True, fresh)]
-    return np.asarray(distinct[np.searchsorted(distinct, score, side="right") - 1])
+    distinct, changed = ordered[np.append(True, fresh)], ordered[1:][(step > 0) & ~fresh]
+    # Few scores change: finding these takes a small part of the time of finding a place for all.
+    near = np.minimum(np.searchsorted(changed, score), changed.size - 1)
+    at = np.nonzero(changed[near] == score)
+    without = score.copy()
+    without[at] = distinct[np.searchsorted(distinct, score[at], side="right") - 1]
+    return without
 
 
 def class_order(score: Array, code: Array, weight: Array | None, names: Sequence[Hashable]) -> Array:
