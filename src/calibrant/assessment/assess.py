@@ -48,6 +48,8 @@ BINS = Binned("uniform", 15)
 BY_MASS = Binned("adaptive", 15)
 LOG_ODDS = np.arange(-20.0, 20.25, 0.25)
 
+#: Proper scores, and the temperature map that the score of all classes was decomposed by.
+Scores = tuple[tuple[decomposition.Score, ...], Softmax | None]
 #: Something to do, by its kind and what it is about.
 Job = tuple[str, Any]
 
@@ -77,8 +79,9 @@ class Material:
     groups : sequence of Group
     accuracy : Balance or None
         Mean confidence against accuracy, where it is known from sums and from no question.
-    scores : tuple of Score
-        Proper scores with their parts.
+    scores : callable
+        Returns proper scores with their parts, and the temperature map of more than two classes, fitted to
+        all rows, or None.
     rows, digest : int, str
         Number of rows, and what identifies them.
     name, command : str, optional
@@ -86,8 +89,6 @@ class Material:
         The rows, where they are at hand.
     decision : pair of Question and Cost, or None
         What acting on the scores is asked to cost.
-    tempered : Softmax or None
-        The temperature map of more than two classes, fitted to all rows.
     """
 
     tasks: Sequence[CalibrationTask]
@@ -95,14 +96,13 @@ class Material:
     by_estimator: Sequence[str]
     groups: Sequence[Group]
     accuracy: Balance | None
-    scores: tuple[decomposition.Score, ...]
+    scores: Callable[[], Scores]
     rows: int
     digest: str
     name: str | None
     command: str | None
     data: Predictions | None = None
     decision: tuple[CalibrationTask, Cost] | None = None
-    tempered: Softmax | None = None
 
 
 @one_blas_thread()
@@ -128,21 +128,19 @@ def assess_predictions(
     names = names_of(data.labels, class_names, vector=vector)
     notions = applicable(headline, n_classes=len(names), one_asked=pos_label is not None)
     tasks = [CalibrationTask.of(data, notion) for notion in notions]
-    scores, tempered = _scores(tasks, names, data)
     material = Material(
         tasks=tasks,
         names=names,
         by_estimator=reference_estimators_for(pictured(headline, n_classes=len(names)), len(names)),
         groups=() if groups is None else _groups_of(data, headline, *groups),
         accuracy=None,
-        scores=scores,
+        scores=partial(_scores, tasks, names, data),
         rows=data.n_rows,
         digest=_digest(data),
         name=name,
         command=command,
         data=data,
         decision=None if cost is None else deciding(data, cost, labels=labels),
-        tempered=tempered,
     )
     return _assemble(material, seen_in_rows(data, names, headline), level, rng, progress, n_resamples)
 
@@ -172,7 +170,7 @@ def assess_sketch(
         by_estimator=by_estimator,
         groups=[Group(str(key), own.totals.rows, own.task, own.task) for key, own in (groups or {}).items()],
         accuracy=_accuracy_of_sums(sketch, task, level),
-        scores=_scores_of_sums(sketch, names),
+        scores=lambda: (_scores_of_sums(sketch, names), None),
         rows=sketch.totals.rows,
         digest=sketch.digest,
         name=name,
@@ -202,7 +200,8 @@ def _assemble(
     estimates: dict[str, Estimate] = {}
     with aside() as begin:
         options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
-        jobs = _jobs(material, shown, estimates, options, begin)
+        scores = begin(material.scores)
+        jobs = _jobs(material, shown, estimates, scores, options, begin)
         steps = inputs.Steps(progress, _count_steps(material) + len(jobs))
         for task in material.tasks:
             each = each_level(level, len(names))
@@ -241,7 +240,7 @@ def _assemble(
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
         balance=accuracy if shown.notion.classwise else balance_of(shown, estimates[by_curve], level),
         accuracy=accuracy,
-        scores=material.scores,
+        scores=scores()[0],
         warnings=(),
         rows=material.rows,
         n=estimates[headline.notion.name].n,
@@ -267,6 +266,7 @@ def _jobs(
     material: Material,
     shown: CalibrationTask,
     estimates: Mapping[str, Estimate],
+    scores: Callable[[], Scores],
     options: dict[str, Any],
     begin: Callable[[Callable[[], Any]], Callable[[], Any]],
 ) -> dict[Job, Callable[[], Any]]:
@@ -279,6 +279,8 @@ def _jobs(
         The one that is pictured.
     estimates : mapping
         Filled before the first job is done.
+    scores : callable
+        Waits for what `material.scores` returns.
     options : dict
         Level, seed and number of resamples of every estimate.
     begin : callable
@@ -290,14 +292,14 @@ def _jobs(
         jobs["estimator", estimator_name] = partial(estimate, shown, estimator=estimator_name, **options)
     if (
         material.data is not None
-        and (trial := CrossFit.of(material.data, seed, material.tempered)) is not None
+        and (trial := CrossFit.of(material.data, seed, lambda: scores()[1])) is not None
     ):
         fitted = trial.fit(begin)
 
         def recalibration() -> RecalibrationGain:
             before = estimates[shown.notion.name]
             about: dict[str, Any] = {"before": before.value, "worst": _worst(before)}
-            return recalibration_gain(trial, fitted, shown.notion, material.scores, level=level, **about)
+            return recalibration_gain(trial, fitted, shown.notion, scores()[0], level=level, **about)
 
         jobs["recalibration", None] = recalibration
     for task in material.tasks:
@@ -474,13 +476,8 @@ def _accuracy_of_sums(sketch: Sketch, task: CalibrationTask, level: float) -> Ba
     return _balance(n, counts, difference, square, n, level)
 
 
-def _scores(
-    tasks: Sequence[CalibrationTask], names: tuple[str, ...], data: Predictions
-) -> tuple[tuple[decomposition.Score, ...], Softmax | None]:
-    """Return proper scores: of the class asked about, of all classes, of the prediction.
-
-    With them the temperature map that the score of all classes was decomposed by.
-    """
+def _scores(tasks: Sequence[CalibrationTask], names: tuple[str, ...], data: Predictions) -> Scores:
+    """Return proper scores: of the class asked about, of all classes, of the prediction."""
     scores: list[decomposition.Score] = []
     tempered = None
     single = [task for task in tasks if not task.notion.canonical]
