@@ -147,7 +147,7 @@ def ranked(
         Whether to return the cosine coefficients of all data sets.
     """
     observed = Posterior.of_residuals(steps.flat, cells, plain=True)
-    first_sets, statistics, z = None, [], []
+    first_sets, errors, statistics, z = None, np.empty(0), [], []
     smooth, local = [], []
     for chunk in _chunks(blocks):
         chunk_statistics = cumulative_statistics(steps, chunk, cells, finest)
@@ -164,7 +164,9 @@ def ranked(
             posterior = observed.again(
                 chunk_statistics.z[start:stop], tuple(each[start:stop] for each in residual)
             )
-            first_sets = posterior if first_sets is None else first_sets
+            if first_sets is None:
+                # The Bayes factors below are a part of what the estimates are computed from.
+                first_sets, errors = posterior, error(posterior.terms(norm), norm)
             smooth.append(posterior.evidence_of_process)
             local.append(posterior.local)
         statistics.append(chunk_statistics)
@@ -191,7 +193,6 @@ def ranked(
     effects = observed.effects[0] if observed.effects else None
     shares = LEVEL_SHARES_REPEATED if effects is not None and effects.ties.dense else LEVEL_SHARES
     combined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
-    errors = error(first_sets.terms(norm), norm)
     return Ranked(SimulatedNull(combined[:-1], errors, float(combined[-1])), observed, first_sets, z)
 
 
