@@ -16,11 +16,11 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.assessment import decomposition
-from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
+from calibrant.assessment.assessment import N_CURVES, Assessment, Balance, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
 from calibrant.assessment.probability_transfer import probability_transfer_of
 from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
-from calibrant.curves import Progress, curve_of, diagram_of, each_problem, rename_classes
+from calibrant.curves import ByClass, Progress, curve_of, diagram_of, each_problem, rename_classes
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
 from calibrant.inference.clusters import ClusterAdjustment
@@ -30,7 +30,7 @@ from calibrant.inference.multiplicity import each_level, false_discovery, refine
 from calibrant.inference.result import Estimate
 from calibrant.inputs import Predictions
 from calibrant.maps.multiclass import Softmax, fit_temperature
-from calibrant.parallel import background, one_blas_thread
+from calibrant.parallel import background, one_blas_thread, parallel_map
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.simplex import Simplex
@@ -48,6 +48,8 @@ BINS = Binned("uniform", 15)
 BY_MASS = Binned("adaptive", 15)
 LOG_ODDS = np.arange(-20.0, 20.25, 0.25)
 
+#: Proper scores, and the temperature map that the score of all classes was decomposed by.
+Scores = tuple[tuple[decomposition.Score, ...], Softmax | None]
 #: Something to do, by its kind and what it is about.
 Job = tuple[str, Any]
 
@@ -77,8 +79,9 @@ class Material:
     groups : sequence of Group
     accuracy : Balance or None
         Mean confidence against accuracy, where it is known from sums and from no question.
-    scores : tuple of Score
-        Proper scores with their parts.
+    scores : callable
+        Returns proper scores with their parts, and the temperature map of more than two classes, fitted to
+        all rows, or None.
     rows, digest : int, str
         Number of rows, and what identifies them.
     name, command : str, optional
@@ -86,8 +89,6 @@ class Material:
         The rows, where they are at hand.
     decision : pair of Question and Cost, or None
         What acting on the scores is asked to cost.
-    tempered : Softmax or None
-        The temperature map of more than two classes, fitted to all rows.
     """
 
     tasks: Sequence[CalibrationTask]
@@ -95,14 +96,13 @@ class Material:
     by_estimator: Sequence[str]
     groups: Sequence[Group]
     accuracy: Balance | None
-    scores: tuple[decomposition.Score, ...]
+    scores: Callable[[], Scores]
     rows: int
     digest: str
     name: str | None
     command: str | None
     data: Predictions | None = None
     decision: tuple[CalibrationTask, Cost] | None = None
-    tempered: Softmax | None = None
 
 
 @one_blas_thread()
@@ -129,21 +129,19 @@ def assess_predictions(
     names = names_of(data.labels, renamed, vector=vector)
     notions = applicable(headline, n_classes=len(names), one_asked=pos_label is not None)
     tasks = [CalibrationTask.of(data, notion) for notion in notions]
-    scores, tempered = _scores(tasks, names, data)
     material = Material(
         tasks=tasks,
         names=names,
         by_estimator=reference_estimators_for(pictured(headline, n_classes=len(names)), len(names)),
         groups=() if groups is None else _groups_of(data, headline, *groups),
         accuracy=None,
-        scores=scores,
+        scores=partial(_scores, tasks, names, data),
         rows=data.n_rows,
         digest=_digest(data),
         name=name,
         command=command,
         data=data,
         decision=None if cost is None else deciding(data, cost, labels=labels),
-        tempered=tempered,
     )
     seen = seen_in_rows(data, names, headline)
     return rename_classes(_assemble(material, seen, level, rng, progress, n_resamples), renamed)
@@ -178,7 +176,7 @@ def assess_sketch(
             Group(str(key), own.totals.rows, own._task, own._task) for key, own in (groups or {}).items()
         ],
         accuracy=_accuracy_of_sums(sketch, task, level),
-        scores=_scores_of_sums(sketch, names),
+        scores=lambda: (_scores_of_sums(sketch, names), None),
         rows=sketch.totals.rows,
         digest=sketch.digest,
         name=name,
@@ -209,7 +207,8 @@ def _assemble(
     estimates: dict[str, Estimate] = {}
     with background() as begin:
         options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
-        jobs = _jobs(material, shown, estimates, options, begin)
+        scores = begin(material.scores)
+        jobs = _jobs(material, shown, estimates, scores, options, begin)
         steps = inputs.Steps(progress, _count_steps(material) + len(jobs))
         for task in material.tasks:
             each = each_level(level, len(names))
@@ -228,6 +227,12 @@ def _assemble(
         if task.notion.tells_accuracy:
             accuracy = balance_of(task, estimates[task.notion.name], level)
 
+    rows = () if by_class is None else _rows_of_classes(estimates, by_class, names, material.data)
+    worst = [row.estimate.label for row in rows[:N_CURVES]]
+    for (kind, _), result in done.items():
+        if kind in ("curve", "diagram") and isinstance(result, ByClass):
+            list(parallel_map(result.__getitem__, worst))
+
     def all_of(kind: str) -> dict[Any, Any]:
         return {name: result for (of, name), result in done.items() if of == kind}
 
@@ -238,11 +243,11 @@ def _assemble(
         diagrams=MappingProxyType(all_of("diagram")),
         log_odds=_odds(shown, _worst(estimates[by_curve]), level),
         by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("estimator")),
-        by_class=() if by_class is None else _rows_of_classes(estimates, by_class, names, material.data),
+        by_class=rows,
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
         balance=accuracy if shown.notion.classwise else balance_of(shown, estimates[by_curve], level),
         accuracy=accuracy,
-        scores=material.scores,
+        scores=scores()[0],
         cautions=(),
         rows=material.rows,
         n=estimates[headline.notion.name].n,
@@ -268,6 +273,7 @@ def _jobs(
     material: Material,
     shown: CalibrationTask,
     estimates: Mapping[str, Estimate],
+    scores: Callable[[], Scores],
     options: dict[str, Any],
     begin: Callable[[Callable[[], Any]], Callable[[], Any]],
 ) -> dict[Job, Callable[[], Any]]:
@@ -280,6 +286,8 @@ def _jobs(
         The one that is pictured.
     estimates : mapping
         Filled before the first job is done.
+    scores : callable
+        Waits for what `material.scores` returns.
     options : dict
         Level, seed and number of resamples of every estimate.
     begin : callable
@@ -291,21 +299,22 @@ def _jobs(
         jobs["estimator", estimator_name] = partial(estimate, shown, estimator=estimator_name, **options)
     if (
         material.data is not None
-        and (trial := CrossFit.of(material.data, seed, material.tempered)) is not None
+        and (trial := CrossFit.of(material.data, seed, lambda: scores()[1])) is not None
     ):
         fitted = trial.fit(begin)
 
         def recalibration() -> RecalibrationGain:
             before = estimates[shown.notion.name]
             about: dict[str, Any] = {"before": before.value, "worst": _worst(before)}
-            return recalibration_gain(trial, fitted, shown.notion, material.scores, level=level, **about)
+            return recalibration_gain(trial, fitted, shown.notion, scores()[0], level=level, **about)
 
         jobs["recalibration", None] = recalibration
     for task in material.tasks:
         name, alone = task.notion.name, task.independent
         if not task.notion.canonical:
-            jobs["curve", name] = partial(curve_of, alone, level=level)
-            jobs["diagram", name] = partial(each_problem, alone, diagram_of, binning=BINS, level=level)
+            lazy: dict[str, Any] = {"level": level, "lazy": True}
+            jobs["curve", name] = partial(curve_of, alone, **lazy)
+            jobs["diagram", name] = partial(each_problem, alone, diagram_of, binning=BINS, **lazy)
         if task.notion.classwise:
             for label in task.labels:
                 jobs["class", label] = partial(_of_class, estimates, name, label)
@@ -474,13 +483,8 @@ def _accuracy_of_sums(sketch: Sketch, task: CalibrationTask, level: float) -> Ba
     return _balance(n, counts, difference, square, n, level)
 
 
-def _scores(
-    tasks: Sequence[CalibrationTask], names: tuple[str, ...], data: Predictions
-) -> tuple[tuple[decomposition.Score, ...], Softmax | None]:
-    """Return proper scores: of the class asked about, of all classes, of the prediction.
-
-    With them the temperature map that the score of all classes was decomposed by.
-    """
+def _scores(tasks: Sequence[CalibrationTask], names: tuple[str, ...], data: Predictions) -> Scores:
+    """Return proper scores: of the class asked about, of all classes, of the prediction."""
     scores: list[decomposition.Score] = []
     tempered = None
     single = [task for task in tasks if not task.notion.canonical]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
@@ -36,6 +36,11 @@ from calibrant.tasks.notions import named, pictured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+#: Classes, the worst first, whose curves and diagrams are computed at once and stored.
+N_CURVES = 12
+
+Picture = TypeVar("Picture", ReliabilityCurve, ReliabilityDiagram)
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,9 @@ class Assessment(Serializable):
     notion : str
         The notion of the headline; `estimate` is its.
     estimates, curves, diagrams : mappings
-        By notion; the canonical notion has no curve and no diagram.
+        By notion; the canonical notion has no curve and no diagram. Curves and diagrams of classes beyond
+        the worst 12 are computed when they are first asked for, as `curves["classwise"][label]`. They need
+        the scores, which stay in memory as long as the assessment does; a stored assessment is without them.
     log_odds : Odds
         The scores of `curve` (class-wise, those of the worst class) for an axis of log odds.
     by_estimator : mapping
@@ -307,14 +314,21 @@ class Assessment(Serializable):
         return report.fragment(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text; curves at a few hundred scores."""
-        curves = {name: _thinned(curve) for name, curve in self.curves.items()}
+        """Return plain numbers and text; curves at a few hundred scores, and of the worst classes only."""
+        worst = {row.estimate.label for row in self.by_class[:N_CURVES]}
+        curves = {
+            name: _stored(curve, worst, ReliabilityCurve._thinned) for name, curve in self.curves.items()
+        }
+        diagrams = {
+            name: _stored(each, worst, lambda diagram: diagram) for name, each in self.diagrams.items()
+        }
         recalibration = self.recalibration and replace(
             self.recalibration, curve=self.recalibration.curve and self.recalibration.curve._thinned()
         )
         # What is said is about the curves as they are.
         words = {"verdict": self.verdict, "advice": self.advice, "remarks": list(self.remarks)}
-        return Serializable.to_dict(replace(self, curves=curves, recalibration=recalibration)) | words
+        stored = replace(self, curves=curves, diagrams=diagrams, recalibration=recalibration)
+        return Serializable.to_dict(stored) | words
 
     def _check_fields(self) -> None:
         """Refuse parts that contradict each other."""
@@ -340,13 +354,13 @@ class Assessment(Serializable):
             raise InputError("clinical", "be missing where no notion is about one class")
 
 
-def _thinned(
-    curve: ReliabilityCurve | ByClass[ReliabilityCurve],
-) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
-    """Return a curve, or that of each class, at a few hundred scores."""
-    if isinstance(curve, ByClass):
-        return ByClass({label: each._thinned() for label, each in curve.items()})
-    return curve._thinned()
+def _stored(
+    picture: Picture | ByClass[Picture], labels: Collection[Any], thinned: Callable[[Picture], Picture]
+) -> Picture | ByClass[Picture]:
+    """Return what is stored of a curve or a diagram; class-wise, of those of the given classes."""
+    if isinstance(picture, ByClass):
+        return ByClass({label: thinned(picture[label]) for label in picture if label in labels})
+    return thinned(picture)
 
 
 def _score_line(score: Score) -> str:

@@ -139,7 +139,7 @@ def _only(number: int, noun: str) -> str:
 def _each_by_itself(assessment: Assessment) -> bool:
     """Tell whether the headline's curve answers at the scores that occur alone."""
     curve = assessment.curve
-    curves = list(curve.values()) if isinstance(curve, ByClass) else [curve]
+    curves = list(curve.computed.values()) if isinstance(curve, ByClass) else [curve]
     return all(each.discrete for each in curves)
 
 

@@ -26,6 +26,7 @@ from calibrant.inference.measured import Extended
 from calibrant.inputs import Predictions, Serializable
 from calibrant.inputs.codec import NOT_NEGATIVE, Amount
 from calibrant.maps.multiclass import Softmax
+from calibrant.parallel import parallel_map
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.simplex import Simplex
 from calibrant.tasks import Notion
@@ -72,27 +73,38 @@ def of_event(evidence: ScoreData, about: str, log_loss: float | None = None) -> 
     >>> [round(v, 4) for v in (brier.value, brier.calibration, brier.resolution, brier.uncertainty)]
     [0.175, 0.05, 0.0625, 0.1875]
     """
-    w, s, y, wss, wsy = _tied(evidence)
+    tied = w, s, y, *_ = _tied(evidence)
     q, c = isotonic(y, w), float(w @ y / w.sum())
-    squared = float((wss - 2 * wsy + w * y).sum() / w.sum())
-    brier = _taken_apart("Brier score", about, squared, _brier(w, q, y), c * (1 - c))
     best, base = (_log_loss(w, p, y) for p in (q, np.full(w.size, c)))
     value = _log_loss(w, s, y) if log_loss is None else log_loss
-    return brier, _taken_apart("log loss", about, value, best, base)
+    return _brier_score(tied, q, about), _taken_apart("log loss", about, value, best, base)
 
 
 def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
     """Return the Brier score over all classes: the sum over their problems."""
-    scores = [
-        of_event(problem, "")[0]
+
+    def of_class(problem: ScoreData) -> Score:
+        tied = _tied(problem)
+        return _brier_score(tied, isotonic(tied[2], tied[0]), "")
+
+    problems = [
+        problem
         for block in blocks
         for problem in ([block[k] for k in range(block.batch[0])] if block.batch else [block])
     ]
+    scores = list(parallel_map(of_class, problems))
     sums = [
         float(sum(getattr(score, name) for score in scores))
         for name in ("value", "calibration", "resolution", "uncertainty")
     ]
     return Score("Brier score", "all classes", *sums)
+
+
+def _brier_score(tied: tuple[Array, ...], q: Array, about: str) -> Score:
+    """Return the Brier score of a problem from the sums of its distinct scores and its isotonic curve."""
+    w, _, y, wss, wsy = tied
+    c, squared = float(w @ y / w.sum()), float((wss - 2 * wsy + w * y).sum() / w.sum())
+    return _taken_apart("Brier score", about, squared, _brier(w, q, y), c * (1 - c))
 
 
 def _tied(evidence: ScoreData) -> tuple[Array, ...]:

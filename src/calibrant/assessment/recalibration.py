@@ -85,16 +85,16 @@ class CrossFit:
     ----------
     data : Predictions
     fold : array
-    tempered : Softmax or None
-        The temperature map of more than two classes, fitted to all rows.
+    tempered : callable
+        Returns the temperature map of more than two classes, fitted to all rows, or None.
     """
 
     data: Predictions
     fold: Array
-    tempered: Softmax | None
+    tempered: Callable[[], Softmax | None]
 
     @classmethod
-    def of(cls, data: Predictions, seed: int, tempered: Softmax | None) -> CrossFit | None:
+    def of(cls, data: Predictions, seed: int, tempered: Callable[[], Softmax | None]) -> CrossFit | None:
         """Divide the rows; None of too few to learn and to judge."""
         if len(data.labels) <= MOST_CLASSES:
             data = _fewer(data)
@@ -107,8 +107,8 @@ class CrossFit:
     @property
     def temperature(self) -> float | None:
         """The number that log-odds are best divided by."""
-        if self.tempered is not None:
-            return 1 / self.tempered.slope
+        if (tempered := self.tempered()) is not None:
+            return 1 / tempered.slope
         return Calibrator("temperature")._fit_predictions(self.data).temperature_
 
     def fit(self, begin: Callable[[Callable[[], Any]], Callable[[], Any]]) -> dict[str, Fitted]:
@@ -125,7 +125,7 @@ class CrossFit:
 
     def _tempered(self) -> Predictions:
         """Return the rows, each fold at the temperature of the others: one Newton step from that of all."""
-        start, data = self.tempered, self.data
+        start, data = self.tempered(), self.data
         assert start is not None
         weight = np.ones(len(data.code)) if data.weight is None else data.weight
         sums = [

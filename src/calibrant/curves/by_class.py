@@ -20,7 +20,8 @@ class ByClass(Mapping[Any, Result], Generic[Result]):
     Parameters
     ----------
     results : mapping
-        Result of each label, or a function that computes it at the first access.
+        Result of each label, or a function that computes it at the first access. Results that were not
+        computed are not pickled.
     """
 
     def __init__(self, results: Mapping[Any, Result | Callable[[], Result]]) -> None:
@@ -31,6 +32,14 @@ class ByClass(Mapping[Any, Result], Generic[Result]):
         if callable(result):
             self._results[label] = result = result()
         return result
+
+    @property
+    def computed(self) -> dict[Any, Result]:
+        """The results that are computed already."""
+        return {label: result for label, result in self._results.items() if not callable(result)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ByClass, (self.computed,)
 
     def __contains__(self, label: object) -> bool:
         return label in self._results
@@ -49,15 +58,15 @@ class ByClass(Mapping[Any, Result], Generic[Result]):
         return plot.small_multiples(results, axes, **options)
 
     def __repr__(self) -> str:
-        kinds = {type(result).__name__ for result in self.values()}
-        return f"ByClass({', '.join(sorted(kinds))} of {show(*self)})"
+        kind = type(next(iter((self.computed or self).values()))).__name__
+        return f"ByClass({kind} of {show(*self)})"
 
     def __str__(self) -> str:
         return "\n".join(f"{label!r}: {result!r}" for label, result in self.items())
 
 
 def each_problem(
-    task: CalibrationTask, fit: Callable[..., Result], **options: Any
+    task: CalibrationTask, fit: Callable[..., Result], *, lazy: bool = False, **options: Any
 ) -> Result | ByClass[Result]:
     """Fit every problem of a calibration task separately: one result, or one for each class.
 
@@ -67,6 +76,8 @@ def each_problem(
         Data and notion.
     fit : callable
         `curve_of`, `diagram_of` or `histogram_of`: called as fit(score_data, notion=, label=, **options).
+    lazy : bool
+        Whether to compute the result of a class at the first access, which keeps the score data in memory.
     **options
         Passed for every problem. Pass a Generator, not a seed, so that problems have different random
         numbers.
@@ -75,9 +86,8 @@ def each_problem(
     if not notion.classwise:
         return fit(task.problems[0], notion=notion, label=task.label, **options)
     problems = zip(task.labels, task.each(), strict=True)
-    return ByClass(
-        {label: fit(score_data, notion=notion, label=label, **options) for label, score_data in problems}
-    )
+    fits = {label: partial(fit, data, notion=notion, label=label, **options) for label, data in problems}
+    return ByClass(fits if lazy else {label: compute() for label, compute in fits.items()})
 
 
 def rename_classes(result: Result, names: Mapping[Any, str]) -> Result:

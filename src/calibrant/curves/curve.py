@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -235,8 +236,11 @@ def curve_of(
     band: Band | None = "pointwise",
     rng: Any = 0,
     progress: Progress | None = None,
+    lazy: bool = False,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Compute the calibration curve of a task, or that of each class; see `calibrant.reliability_curve`.
+
+    With `lazy`, the curve of a class by method="bayes" is computed at the first access.
 
     Examples
     --------
@@ -273,11 +277,11 @@ def curve_of(
     for name, value in (("kernel", kernel), ("bandwidth", bandwidth), ("n_boot", n_boot or None)):
         if value is not None:
             raise InputError(name, "be left alone", value, hint='it goes with method="density"')
-    return _by_posterior(task, level, band)
+    return _by_posterior(task, level, band, lazy)
 
 
 def _by_posterior(
-    task: CalibrationTask, level: float, band: str | None
+    task: CalibrationTask, level: float, band: str | None, lazy: bool
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Compute the curve of the Bayesian model average."""
     posterior, classwise = posterior_of(task), task.notion.classwise
@@ -288,6 +292,7 @@ def _by_posterior(
 
     positions = [(block, k) for block in task.blocks for k in range(block.batch[0] if classwise else 1)]
 
+    @one_blas_thread()
     def fit(k: int) -> ReliabilityCurve:
         block, index = positions[k]
         score_data = block[index] if classwise else block
@@ -330,6 +335,8 @@ def _by_posterior(
 
     if not classwise:
         return fit(0)
+    if lazy:
+        return ByClass({label: partial(fit, k) for k, label in enumerate(task.labels)})
     curves = parallel_map(fit, range(len(task.labels)))
     return ByClass(dict(zip(task.labels, curves, strict=True)))
 

@@ -142,7 +142,7 @@ def ranked(
     """
     finest = TEST.periodogram_max_cells if finest is None else finest
     observed = Posterior.of_residuals(steps.flat, cells, plain=True)
-    first_sets, statistics, z = None, [], []
+    first_sets, errors, statistics, z = None, np.empty(0), [], []
     smooth, local = [], []
     for chunk in _chunks(blocks):
         chunk_statistics = cumulative_statistics(steps, chunk, cells, finest)
@@ -159,7 +159,9 @@ def ranked(
             posterior = observed.again(
                 chunk_statistics.z[start:stop], tuple(each[start:stop] for each in residual)
             )
-            first_sets = posterior if first_sets is None else first_sets
+            if first_sets is None:
+                # The Bayes factors below are a part of what the estimates are computed from.
+                first_sets, errors = posterior, error(posterior.terms(norm), norm)
             smooth.append(posterior.evidence_of_process)
             local.append(posterior.local)
         statistics.append(chunk_statistics)
@@ -187,7 +189,6 @@ def ranked(
     repeated = effects is not None and effects.ties.dense
     shares = TEST.level_shares_repeated if repeated else TEST.level_shares
     combined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
-    errors = error(first_sets.terms(norm), norm)
     return Ranked(SimulatedNull(combined[:-1], errors, float(combined[-1])), observed, first_sets, z)
 
 

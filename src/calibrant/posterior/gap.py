@@ -404,6 +404,8 @@ class Posterior:
 
     def focused(self) -> Posterior:
         """Return the same for simulations, restricted to the nodes of score effects that matter."""
+        if not self.effects:
+            return self  # with all that is computed already
         return replace(
             self, effects=tuple(score_effects and score_effects.focused() for score_effects in self.effects)
         )

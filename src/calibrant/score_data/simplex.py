@@ -76,15 +76,14 @@ class Simplex:
         else:
             weight = square = weight.astype(np.float64)
         held = weight > 0
-        if held.all():
-            score = without_rounding(score)
-        else:
-            score = score.copy()
-            score[held] = without_rounding(score[held])
-        keys, direction = np.empty(n), np.random.default_rng(0).random(classes)
-        for first in range(0, n, max(1, CHUNK // classes)):
-            part = slice(first, first + max(1, CHUNK // classes))
-            keys[part] = np.einsum("ij,j->i", score[part].astype(np.float64), direction)
+        keys = None if score.size <= CHUNK else _keys(score)
+        if keys is None or not _rows_differ(keys, classes):
+            if held.all():
+                score = without_rounding(score)
+            else:
+                score = score.copy()
+                score[held] = without_rounding(score[held])
+            keys = _keys(score)
         hashed = _hashed(keys)
         order = np.lexsort((weight, code, hashed))
         near = np.flatnonzero(hashed[order[1:]] == hashed[order[:-1]])
@@ -140,6 +139,25 @@ class Simplex:
         return Simplex(score, code, weight, square, group, np.arange(len(code)))
 
 
+def _keys(score: Array) -> Array:
+    """Return a sum of the scores of each row with random factors."""
+    n, classes = score.shape
+    keys, direction = np.empty(n), np.random.default_rng(0).random(classes)
+    for first in range(0, n, max(1, CHUNK // classes)):
+        part = slice(first, first + max(1, CHUNK // classes))
+        keys[part] = np.einsum("ij,j->i", score[part].astype(np.float64), direction)
+    return keys
+
+
+def _rows_differ(keys: Array, classes: int) -> bool:
+    """Return whether the keys of all rows differ by more than rounding of the scores and of their sums.
+
+    Then no rows are equal up to rounding, and sorting the scores of all classes is not needed.
+    """
+    ordered = np.sort(keys)
+    return bool((np.diff(ordered) > (2 * TIED + classes * 2.0**-52) * ordered[1:]).all())
+
+
 def without_rounding(score: Array) -> Array:
     """Replace scores that are equal up to rounding by the smallest of them.
 
@@ -147,13 +165,20 @@ def without_rounding(score: Array) -> Array:
     >>> score[0] == score[1], score[2]
     (np.True_, np.float64(0.5))
     """
+    if score.dtype.itemsize < 8:  # float32 numbers that differ at all differ by more than TIED
+        return score
     ordered = np.sort(score, axis=None)
     step = np.diff(ordered)
     fresh = step > TIED * ordered[1:]
     if (fresh == (step > 0)).all():
         return score
-    distinct = ordered[np.append(True, fresh)]
-    return np.asarray(distinct[np.searchsorted(distinct, score, side="right") - 1])
+    distinct, changed = ordered[np.append(True, fresh)], ordered[1:][(step > 0) & ~fresh]
+    # Few scores change: finding these takes a small part of the time of finding a place for all.
+    near = np.minimum(np.searchsorted(changed, score), changed.size - 1)
+    at = np.nonzero(changed[near] == score)
+    without = score.copy()
+    without[at] = distinct[np.searchsorted(distinct, score[at], side="right") - 1]
+    return without
 
 
 def class_order(score: Array, code: Array, weight: Array | None, names: Sequence[Hashable]) -> Array:
