@@ -73,7 +73,7 @@ def test_vectors_of_any_width_say_the_same_to_the_last_bit(monkeypatch, frames):
 def test_threads_say_the_same_to_the_last_bit(monkeypatch, frames):
     p = problems(16, 12, frames)
     alone = p.terms("l1")
-    monkeypatch.setattr("calibrant.posterior.marginal_likelihoods.PARALLEL_FROM", 1)
+    monkeypatch.setattr("calibrant.posterior.gap.PARALLEL_FROM", 1)
     monkeypatch.setenv("CALIBRANT_THREADS", "3")
     for one, other in zip(alone, replace(p).terms("l1"), strict=True):
         np.testing.assert_array_equal(one, other)

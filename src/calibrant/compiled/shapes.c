@@ -11,7 +11,7 @@ enum { SHORTEST = 8 };
 /* The columns of the result: before those of the mean, and of the shape of a process. */
 enum { PROCESS, TREE, SMOOTH_OVER, SMOOTH_UNDER, TREE_OVER, TREE_UNDER, MEANS };
 
-/* Numbers of the prior, in the order of `_rules` in calibrant.posterior.marginal_likelihoods. */
+/* Numbers of the prior, in the order of `_rules` in calibrant.posterior.gap. */
 typedef struct {
     double flat[FLATS], wave[WAVES];
     double stop, go, empty[TREES], flat_share;

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant import compiled
-from calibrant.posterior.marginal_likelihoods import turns_of
+from calibrant.posterior.gap import turns_of
 from calibrant.posterior.variance_time import CELLS, pilot_variance, running
 from calibrant.score_data import Array, Residuals
 from calibrant.settings import PRIOR, TEST
