@@ -1,7 +1,7 @@
 """Measure what changing each field of `calibrant.settings` does to accuracy, coverage and tests.
 
-    python benchmarks/sensitivity.py --stage coarse          # all fields, some 8 minutes on two cores
-    python benchmarks/sensitivity.py --stage full            # the forty with the largest effects, 20 minutes
+    python benchmarks/sensitivity.py --stage coarse          # 100 fields: some 6 minutes on two cores
+    python benchmarks/sensitivity.py --stage full            # the 40 with the largest effects, 20 minutes
     python benchmarks/sensitivity.py --table --write-effects # docs/methods/settings.md and the source
     python benchmarks/sensitivity.py --check                 # fields without any effect at x1/4 and x4
 
@@ -19,6 +19,7 @@ import json
 import math
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -38,8 +39,9 @@ from sensitivity_page import FACTORS, FIELDS, TIMES, by_setting, long_text, page
 from calibrant import settings
 from calibrant.score_data import Array
 
-ROOT = Path(__file__).parents[1]
-PAGE, KEPT = ROOT / "docs/methods/settings.md", ROOT / "docs/methods/sensitivity.jsonl"
+PAGE, KEPT = (
+    Path(__file__).parents[1] / "docs/methods" / name for name in ("settings.md", "sensitivity.jsonl")
+)
 CHECK_FACTORS = (0.25, 4.0)
 SECONDS = {"coarse": 480.0, "full": 1200.0, "check": 480.0}
 
@@ -123,7 +125,9 @@ def changed_figures(change: Change, times: float, limit: float) -> dict[str, lis
     signal.setitimer(signal.ITIMER_REAL, limit)
     try:
         with setting_changed(instances()[change.instance], change.field, change.values[1]):
-            return figures(change.batteries, times)
+            found = figures(change.batteries, times)
+        every = [values for cells in found.values() for cell in cells for values in cell.values()]
+        return found if np.isfinite(np.concatenate(every)).all() else "results that are not finite"
     except Exception as reason:
         return f"{type(reason).__name__}: {reason}"[:100]
     finally:
@@ -131,7 +135,7 @@ def changed_figures(change: Change, times: float, limit: float) -> dict[str, lis
 
 
 def effects(default: dict[str, list[Figures]], new: dict[str, list[Figures]]) -> dict[str, dict[str, float]]:
-    """Return means, the change, its paired standard error and z for each measure, over cells of equal weight.
+    """Return the change, its paired standard error and z for each measure, over cells of equal weight.
 
     Changes of coverage and rejection rates are differences; others are relative to the default of a cell.
     """
@@ -147,11 +151,14 @@ def effects(default: dict[str, list[Figures]], new: dict[str, list[Figures]]) ->
         difference = [(a - b) / u for (b, a), u in zip(pairs, unit, strict=True)]
         change = float(np.mean([d.mean() for d in difference]))
         spread = math.sqrt(sum(d.var(ddof=1) / d.size for d in difference)) / len(pairs)
-        means = (float(np.mean([pair[k].mean() for pair in pairs])) for k in (0, 1))
-        row = (*means, change, spread, change / max(spread, 1e-12))
-        keys = ("default", "changed", "change", "error", "z")
-        found[measure] = {key: float(f"{value:.4g}") for key, value in zip(keys, row, strict=True)}
-        found[measure]["differ"] = int(sum((d != 0).sum() for d in difference))
+        row = {"change": change, "error": spread, "z": change / max(spread, 1e-12)}
+        if measure.endswith(RATES):
+            row |= {
+                key: np.mean([pair[k].mean() for pair in pairs])
+                for k, key in enumerate(("default", "changed"))
+            }
+        found[measure] = {key: float(f"{value:.3g}") for key, value in row.items()}
+        found[measure]["differ"] = sum(int((d != 0).sum()) for d in difference)
     return found
 
 
@@ -250,7 +257,7 @@ def main() -> None:
     )
     parser.add_argument("--stage", choices=("coarse", "full"))
     parser.add_argument("--check", action="store_true", help="list the fields that change no number")
-    parser.add_argument("--table", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
+    parser.add_argument("--table", action="store_true", help="write docs/methods/settings.md")
     parser.add_argument("--write-effects", action="store_true", help="into src/calibrant/settings.py")
     parser.add_argument(
         "--out", type=Path, default=Path("build/sensitivity.jsonl"), help="file of the results"
@@ -281,6 +288,8 @@ def main() -> None:
                 settled.setdefault(record["setting"], []).append(long_text(record))
             print(*(f"  {name}" for name, texts in settled.items() if set(texts) == {"no change"}), sep="\n")
     records = read(asked.out)
+    if (asked.table or asked.write_effects) and not records:
+        parser.error(f"{asked.out} has no results")
     if asked.table:
         kept = [record for found in by_setting(records).values() for record in found.values()]
         KEPT.write_text("".join(json.dumps(record) + "\n" for record in kept))
@@ -288,6 +297,7 @@ def main() -> None:
     if asked.write_effects:
         file = Path(settings.__file__)
         file.write_text(with_effects(file.read_text(), records))
+        subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", file], check=False)
 
 
 if __name__ == "__main__":

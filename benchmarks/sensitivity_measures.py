@@ -150,6 +150,12 @@ def regret(cell: Cell, count: int) -> Figures:
     return dict(zip(("regret coverage", "regret width"), np.array(found).T, strict=True))
 
 
+def regret_test(cell: Cell, count: int) -> Figures:
+    found = [calibrant.regret(y, s, 0.3, rng=k) for k, (y, s, _) in enumerate(data_sets(cell, count))]
+    low, high, p = np.array([(each.low, each.high, each.p_value) for each in found]).T
+    return {"regret coverage": low <= 0, "regret width": high - low, "regret rejection": p <= 0.05}
+
+
 @cache
 def true_regret(family: str) -> Array:
     return decisions.true_regret(decisions.family_of(family), decisions.AT, 200_000)
@@ -206,9 +212,9 @@ def _cells(*pairs: tuple[str, int]) -> tuple[Cell, ...]:
 
 BATTERIES = {
     "error": Battery("`ece` (`exact.py`, `pipelines.py`)", error, (*_BOTH, *_ERROR), 25),
-    "interval": Battery(
-        "`estimate` (`coverage.py`, `pipelines.py`)", interval,
-        (*_BOTH, Cell("dirichlet-3", 200, 0.0, "canonical")), 3,
+    "interval": Battery("`estimate` (`coverage.py`, `pipelines.py`)", interval, _BOTH, 3),
+    "canonical test": Battery(
+        "`estimate(notion=\"canonical\")`", interval, (Cell("dirichlet-3", 200, 0.0, "canonical"),), 4
     ),
     "curve": Battery("`reliability_curve` (`curve_band.py`)", curve, _cells(*_CURVE, ("twenty", 500)), 8),
     "map": Battery("`Calibrator`, binary (`maps.py`)", binary_map, _cells(*_MAP, ("seven values", 500)), 10),
@@ -218,18 +224,19 @@ BATTERIES = {
         "decision regret with a cost matrix (`decisions.py`)", matrix_regret,
         _cells(("right", 300), ("too sure", 300), ("vector", 300)), 4,
     ),
+    "regret test": Battery("`regret`", regret_test, (Cell("flat", 300, 0.0),), 3),
     "canonical": Battery("canonical calibration (`canonical.py`)", canonical_error, _cells(*_CANONICAL), 8),
 }  # fmt: skip
 # Measured for the fields of each settings class; those of other classes are not measured.
 MEASURED = {
     "PriorSettings": ("error", "interval"),
-    "IntervalSettings": ("interval",),
-    "TestSettings": ("interval",),
+    "IntervalSettings": ("interval", "canonical test"),
+    "TestSettings": ("interval", "canonical test"),
     "LogOddsSettings": ("curve", "map"),
     "CurveSettings": ("curve",),
     "MapSettings": ("map", "multiclass map"),
-    "SoftmaxSettings": ("canonical", "multiclass map"),
-    "DecisionSettings": ("regret", "matrix regret"),
+    "SoftmaxSettings": ("canonical", "canonical test", "multiclass map"),
+    "DecisionSettings": ("regret", "matrix regret", "regret test"),
 }
 
 

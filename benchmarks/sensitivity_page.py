@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sensitivity_measures import BATTERIES, MEASURED, RATES, instances
 Record = dict[str, Any]
 FACTORS = (0.75, 1.25)
 # The full stage has this many times the data sets of the coarse one, for this many fields.
-TIMES, FIELDS = 10, 40
+TIMES, FIELDS = 8, 40
 # Changes of fewer standard errors than this are not shown.
 NOISE = 2.0
 # At most this many measures in the text of the source, those with the largest z.
@@ -54,7 +55,7 @@ def number(measure: str, value: float, sign: str = "+") -> str:
     """Return a change: .012 of a rate, 1.2 % of others."""
     if measure.endswith(RATES):
         return f"{value:{sign}.3f}".replace("0.", ".", 1)
-    return f"{100 * value:{sign}.1f} %"
+    return f"{100 * value:{sign}.{1 if abs(value) >= 0.01 else 2}f} %"
 
 
 def long_text(record: Record) -> str:
@@ -73,8 +74,9 @@ def long_text(record: Record) -> str:
 
 
 def unseen(records: list[Record]) -> str:
-    same = all(found["differ"] == 0 for record in records for found in record["effects"].values())
-    return "no change" if same else "below noise"
+    """Return what is said where nothing is above the noise."""
+    differ = [found["differ"] for record in records for found in record["effects"].values()]
+    return "fails" if not differ else "below noise" if any(differ) else "no change"
 
 
 def short_text(records: dict[float, Record]) -> str:
@@ -84,7 +86,7 @@ def short_text(records: dict[float, Record]) -> str:
     shown = sorted((name for name in z if z[name] >= NOISE), key=lambda name: -z[name])[:SHOWN]
     parts = []
     for name in shown:
-        both = (number(name, side[name]["change"]) if name in side else "none" for side in sides)
+        both = (number(name, side[name]["change"]) if name in side else "not measured" for side in sides)
         parts.append(f"{name} {' / '.join(both)}")
     return "; ".join(parts) or unseen(list(records.values()))
 
@@ -111,40 +113,55 @@ def page(records: list[Record]) -> str:
         fields = dataclasses.fields(instance)
         if not fields:
             continue
-        lines += ["", f"## {type(instance).__name__}", "", (type(instance).__doc__ or "").strip(), ""]
+        lines += [
+            "",
+            f"## {type(instance).__name__}",
+            "",
+            (type(instance).__doc__ or "").strip().replace("``", "`"),
+            "",
+        ]
         names = MEASURED.get(type(instance).__name__, ())
         lines += [f"Measured with: {', '.join(BATTERIES[each].title for each in names) or 'nothing'}.", ""]
-        columns = "field", "value", "meaning", "chosen by", "effect of x0.75", "effect of x1.25", "data sets"
+        columns = "field", "value", "meaning", "study", "effect of x0.75", "effect of x1.25", "data sets"
         lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
         for field in fields:
             found = measured.get(f"{name}.{field.name}", {})
             texts = [long_text(found[factor]) if factor in found else "-" for factor in FACTORS]
             count = max((record["data_sets"] for record in found.values()), default="-")
-            told = (field.metadata.get(key, "").replace("|", "\\|") for key in ("meaning", "study"))
-            value = f"`{getattr(instance, field.name)!r}`"
-            lines.append(f"| `{field.name}` | {' | '.join((value, *told, *texts))} | {count} |")
+            told = (field.metadata.get(key, "") for key in ("meaning", "study"))
+            row = f"`{field.name}`", f"`{getattr(instance, field.name)!r}`", *told, *texts, str(count)
+            lines.append(f"| {' | '.join(text.replace('|', '/') for text in row)} |")
     return "\n".join(lines) + "\n"
 
 
 def with_effects(text: str, records: list[Record]) -> str:
     """Return the source of the settings with the effect of each field as the fourth argument."""
     names = {type(instance).__name__: name for name, instance in instances().items()}
-    measured, lines = by_setting(records), text.encode().splitlines(keepends=True)
-    starts = np.cumsum([0, *map(len, lines)])
+    measured, source = by_setting(records), text.encode()
+    starts = np.cumsum([0, *map(len, source.splitlines(keepends=True))])
     edits = []
     for kind in (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)):
         for node in (each for each in kind.body if isinstance(each, ast.AnnAssign)):
             call, setting = node.value, f"{names.get(kind.name)}.{ast.unparse(node.target)}"
-            if isinstance(call, ast.Call) and setting in measured:
-                words = json.dumps(short_text(measured[setting]), ensure_ascii=False)
-                last, given = [*call.args, *(each.value for each in call.keywords)][-1], len(call.args) == 4
-                given |= any(each.arg == "effect" for each in call.keywords)
-                end = starts[last.end_lineno - 1] + last.end_col_offset
-                first = starts[last.lineno - 1] + last.col_offset if given else end
-                edits.append(
-                    (first, end, words if given else f", effect={words}" if call.keywords else f", {words}")
+            if not isinstance(call, ast.Call):
+                continue
+            words = json.dumps(
+                short_text(measured[setting]) if setting in measured else "", ensure_ascii=False
+            )
+            keywords = {each.arg: each.value for each in call.keywords}
+            given = call.args[3] if len(call.args) > 3 else keywords.get("effect")
+            if given:
+                first, end = starts[given.lineno - 1] + given.col_offset, starts[given.end_lineno - 1]
+                edits.append((first, end + given.end_col_offset, words))
+            elif setting in measured:
+                last, end = (
+                    [*call.args, *keywords.values()][-1],
+                    starts[call.end_lineno - 1] + call.end_col_offset,
                 )
-    source = text.encode()
+                rest = source[starts[last.end_lineno - 1] + last.end_col_offset : end - 1]
+                comma = "" if re.sub(rb"#.*", b"", rest).strip().endswith(b",") else ", "
+                words = f"{comma}{'effect=' if keywords else ''}{words}"
+                edits.append((end - 1, end - 1, words))
     for first, end, words in sorted(edits, reverse=True):
         source = source[:first] + words.encode() + source[end:]
     return source.decode()
