@@ -96,8 +96,9 @@ def interval(cell: Cell, count: int) -> Figures:
     truth = source(cell)[1]
     found = [calibrant.estimate(y, s, rng=k, **how) for k, (y, s, how) in enumerate(data_sets(cell, count))]
     low, high, p = np.array([(each.low, each.high, each.p_value) for each in found]).T
-    figures = {"coverage": (low <= truth) & (truth <= high), of_truth("width", truth): high - low}
-    return figures if truth else figures | {"rejection": p <= 0.05}
+    held = {"coverage": (low <= truth) & (truth <= high), of_truth("width", truth): high - low}
+    held |= {} if truth else {"rejection": p <= 0.05}
+    return {f"canonical {name}" if cell.notion == "canonical" else name: held[name] for name in held}
 
 
 def curve(cell: Cell, count: int) -> Figures:
