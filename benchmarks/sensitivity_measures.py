@@ -212,21 +212,21 @@ def _cells(*pairs: tuple[str, int]) -> tuple[Cell, ...]:
 
 
 BATTERIES = {
-    "error": Battery("`ece` (`exact.py`, `pipelines.py`)", error, (*_BOTH, *_ERROR), 25),
-    "interval": Battery("`estimate` (`coverage.py`, `pipelines.py`)", interval, _BOTH, 3),
+    "error": Battery("`ece` (`exact.py`, `pipelines.py`)", error, (*_BOTH, *_ERROR), 15),
+    "interval": Battery("`estimate` (`coverage.py`, `pipelines.py`)", interval, _BOTH, 2),
     "canonical test": Battery(
-        "`estimate(notion=\"canonical\")`", interval, (Cell("dirichlet-3", 200, 0.0, "canonical"),), 4
+        "`estimate(notion=\"canonical\")`", interval, (Cell("dirichlet-3", 200, 0.0, "canonical"),), 2
     ),
-    "curve": Battery("`reliability_curve` (`curve_band.py`)", curve, _cells(*_CURVE, ("twenty", 500)), 8),
-    "map": Battery("`Calibrator`, binary (`maps.py`)", binary_map, _cells(*_MAP, ("seven values", 500)), 10),
-    "multiclass map": Battery("`Calibrator`, four classes (`maps.py`)", multiclass_map, _cells(*_CLASSES), 8),
-    "regret": Battery("decision regret at thresholds (`decisions.py`)", regret, _cells(*_REGRET), 4),
+    "curve": Battery("`reliability_curve` (`curve_band.py`)", curve, _cells(*_CURVE, ("twenty", 500)), 5),
+    "map": Battery("`Calibrator`, binary (`maps.py`)", binary_map, _cells(*_MAP, ("seven values", 500)), 6),
+    "multiclass map": Battery("`Calibrator`, four classes (`maps.py`)", multiclass_map, _cells(*_CLASSES), 5),
+    "regret": Battery("decision regret at thresholds (`decisions.py`)", regret, _cells(*_REGRET), 3),
     "matrix regret": Battery(
         "decision regret with a cost matrix (`decisions.py`)", matrix_regret,
-        _cells(("right", 300), ("too sure", 300), ("vector", 300)), 4,
+        _cells(("right", 300), ("too sure", 300), ("vector", 300)), 3,
     ),
-    "regret test": Battery("`regret`", regret_test, (Cell("flat", 300, 0.0),), 3),
-    "canonical": Battery("canonical calibration (`canonical.py`)", canonical_error, _cells(*_CANONICAL), 8),
+    "regret test": Battery("`regret`", regret_test, (Cell("flat", 300, 0.0),), 2),
+    "canonical": Battery("canonical calibration (`canonical.py`)", canonical_error, _cells(*_CANONICAL), 5),
 }  # fmt: skip
 # Measured for the fields of each settings class; those of other classes are not measured.
 MEASURED = {

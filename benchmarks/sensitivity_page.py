@@ -14,7 +14,7 @@ from sensitivity_measures import BATTERIES, MEASURED, RATES, instances
 Record = dict[str, Any]
 FACTORS = (0.75, 1.25)
 # The full stage has this many times the data sets of the coarse one, for this many fields.
-TIMES, FIELDS = 8, 40
+TIMES, FIELDS = 12, 40
 # Changes of fewer standard errors than this are not shown.
 NOISE = 2.0
 # At most this many measures in the text of the source, those with the largest z.

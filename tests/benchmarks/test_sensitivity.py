@@ -157,12 +157,12 @@ def test_both_stages_the_page_and_the_source(fake, monkeypatch, tmp_path, capsys
     assert out.read_text() == before
     command(monkeypatch, "--stage", "full", "--fields", 1, "--out", out)
     full = [record for record in sensitivity.read(out) if record["stage"] == "full"]
-    assert {(record["setting"], record["data_sets"]) for record in full} == {("FAKE.weight", 320)}
+    assert {(record["setting"], record["data_sets"]) for record in full} == {("FAKE.weight", 480)}
     command(monkeypatch, "--table", "--write-effects", "--out", out)
     page = (tmp_path / "page.md").read_text()
     weight, count, flag, broken = (line for line in page.splitlines() if line.startswith("| `"))
     assert weight.startswith("| `weight` | `0.5` | A weight. | convention | MAE -")
-    assert weight.endswith("| 320 |")
+    assert weight.endswith("| 480 |")
     assert count == "| `count` | `1` | A / count. | convention | - | no change | 40 |"
     assert flag.endswith("| - | - | - |")
     assert "fails (ValueError: too large)" in broken
