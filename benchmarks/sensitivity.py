@@ -43,7 +43,7 @@ PAGE, KEPT = (
     Path(__file__).parents[1] / "docs/methods" / name for name in ("settings.md", "sensitivity.jsonl")
 )
 CHECK_FACTORS = (0.25, 4.0)
-SECONDS = {"coarse": 480.0, "full": 1200.0, "check": 480.0}
+SECONDS = {"coarse": 600.0, "full": 1200.0, "check": 480.0}
 
 # ----------------------------------------------------------------------------------------------------------
 # Changes of fields
