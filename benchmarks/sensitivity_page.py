@@ -1,0 +1,167 @@
+"""Texts of `sensitivity.py`: effects in words, docs/methods/settings.md, and the source of the settings."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+import re
+from typing import Any
+
+import numpy as np
+from sensitivity_measures import BATTERIES, MEASURED, RATES, instances
+
+Record = dict[str, Any]
+FACTORS = (0.75, 1.25)
+# The full stage has this many times the data sets of the coarse one, for this many fields.
+TIMES, FIELDS = 12, 40
+# Changes of fewer standard errors than this are not shown.
+NOISE = 2.0
+# At most this many measures in the text of the source, those with the largest z.
+SHOWN = 3
+INTRODUCTION = f"""# Settings
+
+The tuned numbers of the methods in `src/calibrant/settings.py`: what each one means, what chose it, and what
+0.75 and 1.25 times its value change. To measure the effects again:
+
+```sh
+python benchmarks/sensitivity.py --stage coarse
+python benchmarks/sensitivity.py --stage full
+python benchmarks/sensitivity.py --table --write-effects
+```
+
+How to read the tables:
+
+- Counts are rounded and change by at least 1. Numbers below 1 stay below 1. All elements of a tuple change
+  together.
+- Every change is measured on the data sets of the default. The number after ± is the standard error of the
+  paired difference. Differences below {NOISE:g} standard errors are not shown.
+- "below noise": no difference is larger than that. "no change": no number changed. "-": not measured.
+- A field has several measures and two changes. Some differences of 2 to 3 standard errors are therefore due
+  to chance.
+- MAE is the mean absolute error of the value. Coverage is that of 95 % intervals. Rejection is the share of
+  p-values of at most .05 for calibrated models.
+- Coverage and rejection are shown before and after the change. Changes of MAE, width and excess log loss are
+  percentages of the default in the same family, averaged over families. "(calibrated)" marks families without
+  miscalibration.
+- The {FIELDS} fields with the largest differences were measured with {TIMES} times as many data sets.
+
+All data sets have a known true calibration error. Their families and trained models are those of other
+benchmarks, with this many data sets for each family in the coarse stage:
+"""
+
+
+def number(measure: str, value: float, sign: str = "+") -> str:
+    """Return a change: .012 of a rate, 1.2 % of others."""
+    if measure.endswith(RATES):
+        return f"{value:{sign}.3f}".replace("0.", ".", 1)
+    return f"{100 * value:{sign}.{1 if abs(value) >= 0.01 else 2}f} %"
+
+
+def long_text(record: Record) -> str:
+    """Return the changes above the noise, with standard errors."""
+    if "failed" in record:
+        return f"fails ({record['failed']})"
+    parts = []
+    for measure, found in record["effects"].items():
+        if abs(found["z"]) >= NOISE:
+            spread = number(measure, found["error"], "").removesuffix(" %")
+            change = number(measure, found["change"])
+            if measure.endswith(RATES):
+                change = " -> ".join(number(measure, found[key], "") for key in ("default", "changed"))
+            parts.append(f"{measure} {change} (±{spread})")
+    return ", ".join(parts) or unseen([record])
+
+
+def unseen(records: list[Record]) -> str:
+    """Return what is said where nothing is above the noise."""
+    differ = [found["differ"] for record in records for found in record["effects"].values()]
+    return "fails" if not differ else "below noise" if any(differ) else "no change"
+
+
+def short_text(records: dict[float, Record]) -> str:
+    """Return the changes by both factors, of measures that are above the noise in one, for the source."""
+    sides = [records.get(factor, {}).get("effects", {}) for factor in FACTORS]
+    z = {name: max(abs(side[name]["z"]) for side in sides if name in side) for side in sides for name in side}
+    shown = sorted((name for name in z if z[name] >= NOISE), key=lambda name: -z[name])[:SHOWN]
+    parts = []
+    for name in shown:
+        both = (number(name, side[name]["change"]) if name in side else "not measured" for side in sides)
+        parts.append(f"{name} {' / '.join(both)}")
+    return "; ".join(parts) or unseen(list(records.values()))
+
+
+def by_setting(records: list[Record]) -> dict[str, dict[float, Record]]:
+    """Return the records of each setting by factor, those of the full stage where it has any."""
+    found: dict[str, dict[float, Record]] = {}
+    for stage in ("coarse", "full"):
+        for record in records:
+            if record["stage"] == stage:
+                found.setdefault(record["setting"], {})[record["factor"]] = record
+    return found
+
+
+def page(records: list[Record]) -> str:
+    """Return the page of all settings."""
+    measured = by_setting(records)
+    lines = [INTRODUCTION]
+    for battery in BATTERIES.values():
+        lines.append(
+            f"- {battery.title}: {'; '.join(map(str, battery.cells))}. {battery.count} data sets each."
+        )
+    for name, instance in instances().items():
+        fields = dataclasses.fields(instance)
+        if not fields:
+            continue
+        lines += [
+            "",
+            f"## {type(instance).__name__}",
+            "",
+            (type(instance).__doc__ or "").strip().replace("``", "`"),
+            "",
+        ]
+        names = MEASURED.get(type(instance).__name__, ())
+        lines += [f"Measured with: {', '.join(BATTERIES[each].title for each in names) or 'nothing'}.", ""]
+        columns = "field", "value", "meaning", "study", "effect of x0.75", "effect of x1.25", "data sets"
+        lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+        for field in fields:
+            found = measured.get(f"{name}.{field.name}", {})
+            texts = [long_text(found[factor]) if factor in found else "-" for factor in FACTORS]
+            count = max((record["data_sets"] for record in found.values()), default="-")
+            told = (field.metadata.get(key, "") for key in ("meaning", "study"))
+            row = f"`{field.name}`", f"`{getattr(instance, field.name)!r}`", *told, *texts, str(count)
+            lines.append(f"| {' | '.join(text.replace('|', '/') for text in row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_effects(text: str, records: list[Record]) -> str:
+    """Return the source of the settings with the effect of each field as the fourth argument."""
+    names = {type(instance).__name__: name for name, instance in instances().items()}
+    measured, source = by_setting(records), text.encode()
+    starts = np.cumsum([0, *map(len, source.splitlines(keepends=True))])
+    edits = []
+    for kind in (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)):
+        for node in (each for each in kind.body if isinstance(each, ast.AnnAssign)):
+            call, setting = node.value, f"{names.get(kind.name)}.{ast.unparse(node.target)}"
+            if not isinstance(call, ast.Call):
+                continue
+            words = json.dumps(
+                short_text(measured[setting]) if setting in measured else "", ensure_ascii=False
+            )
+            keywords = {each.arg: each.value for each in call.keywords}
+            given = call.args[3] if len(call.args) > 3 else keywords.get("effect")
+            if given:
+                first, end = starts[given.lineno - 1] + given.col_offset, starts[given.end_lineno - 1]
+                edits.append((first, end + given.end_col_offset, words))
+            elif setting in measured:
+                last, end = (
+                    [*call.args, *keywords.values()][-1],
+                    starts[call.end_lineno - 1] + call.end_col_offset,
+                )
+                rest = source[starts[last.end_lineno - 1] + last.end_col_offset : end - 1]
+                comma = "" if re.sub(rb"#.*", b"", rest).strip().endswith(b",") else ", "
+                words = f"{comma}{'effect=' if keywords else ''}{words}"
+                edits.append((end - 1, end - 1, words))
+    for first, end, words in sorted(edits, reverse=True):
+        source = source[:first] + words.encode() + source[end:]
+    return source.decode()

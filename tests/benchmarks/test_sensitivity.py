@@ -1,0 +1,215 @@
+"""What benchmarks/sensitivity.py measures and writes; the effects in the source are what it measured."""
+
+import dataclasses
+import functools
+import json
+import sys
+from concurrent.futures import Future
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calibrant import settings
+from calibrant.inference import estimate as package_module
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+sys.path.append(str(FOLDER))
+sensitivity, sensitivity_measures, sensitivity_page = map(
+    import_module, ("sensitivity", "sensitivity_measures", "sensitivity_page")
+)
+sys.path.remove(str(FOLDER))
+
+
+@dataclasses.dataclass(frozen=True)
+class FakeSettings:
+    """Settings of this test."""
+
+    weight: float = settings.setting(0.5, "A weight.", "convention")
+    count: int = settings.setting(1, "A | count.", "convention")
+    flag: bool = settings.setting(True, "A switch.", "convention")
+    broken: float = settings.setting(2.0, "Fails above its value.", "convention")
+
+
+SOURCE = """
+@dataclass(frozen=True)
+class FakeSettings:
+    weight: float = setting(
+        0.5,
+        "A weight ±.",
+        "convention",  # a comment, with a comma
+    )
+    count: int = setting(1, "A count.", ("conven" "tion"))
+    flag: bool = setting(True, "A switch.", "convention", effect="old")
+    broken: float = setting(2.0, meaning="Fails.", effect="old " "text", study="convention")
+"""
+
+
+def measured(cell, count):
+    fake = settings.FAKE
+    if fake.broken > 2:
+        raise ValueError("too large")
+    noise = np.random.default_rng(cell.n).random(count)
+    return {"MAE": 1 + noise * fake.weight / 0.5 + (fake.weight - 0.5), "coverage": noise < 0.95}
+
+
+class Inline:
+    """An executor without processes."""
+
+    def __init__(self, *_, **__):
+        self.map = map
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def submit(self, function, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    for name in sensitivity_measures.instances():
+        monkeypatch.delattr(settings, name)
+    monkeypatch.setattr(settings, "FAKE", FakeSettings(), raising=False)
+    monkeypatch.setitem(sensitivity_measures.MEASURED, "FakeSettings", ("fake",))
+    cells = tuple(sensitivity_measures.Cell("fake", n) for n in (1, 2))
+    battery = sensitivity_measures.Battery("`fake`", measured, cells, 20)
+    monkeypatch.setitem(sensitivity_measures.BATTERIES, "fake", battery)
+    monkeypatch.setattr(sensitivity, "ProcessPoolExecutor", Inline)
+
+
+def command(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["sensitivity.py", *map(str, arguments)])
+    sensitivity.main()
+
+
+def test_effects_in_the_source_are_those_that_were_measured():
+    kept = sensitivity_page.by_setting(sensitivity.read(sensitivity.KEPT))
+    for name, instance in sensitivity_measures.instances().items():
+        for field in dataclasses.fields(instance):
+            found = kept.get(f"{name}.{field.name}")
+            assert field.metadata["effect"] == (sensitivity_page.short_text(found) if found else ""), (
+                field.name
+            )
+
+
+@pytest.mark.skipif(not sensitivity.KEPT.exists(), reason="no results are kept")
+def test_the_page_is_made_of_the_results():
+    assert sensitivity.PAGE.read_text() == sensitivity_page.page(sensitivity.read(sensitivity.KEPT))
+
+
+@pytest.mark.parametrize(
+    ("value", "factor", "expected"),
+    [
+        (0.4, 0.75, 0.3), (0.9, 1.25, 0.95), (3.0, 1.25, 3.75), (0.0, 1.25, 0.0),
+        (8, 1.25, 10), (2, 0.75, 1), (1, 1.25, 2), (1, 0.75, 1), (0, 1.25, 0), (-4, 1.25, -5),
+        (True, 1.25, True), ("text", 0.75, "text"), (None, 0.75, None),
+        ((4.0, (8, "a")), 0.75, (3.0, (6, "a"))), ({"a": 4.0, "b": "c"}, 0.25, {"a": 1.0, "b": "c"}),
+    ],
+)  # fmt: skip
+def test_values_are_scaled_by_kind(value, factor, expected):
+    found = sensitivity.scaled(value, factor)
+    assert found == (pytest.approx(expected) if isinstance(value, float) else expected)
+    assert type(found) is type(value)
+
+
+def test_a_changed_setting_is_restored_and_caches_are_cleared(fake, monkeypatch):
+    kept = functools.cache(lambda: settings.FAKE.weight)
+    monkeypatch.setattr(package_module, "kept", kept, raising=False)
+    assert kept() == 0.5
+    with sensitivity.setting_changed(settings.FAKE, "weight", 0.25):
+        assert kept() == 0.25
+    assert kept() == settings.FAKE.weight == 0.5
+
+
+def test_effects_are_paired_and_of_equal_weight_for_cells():
+    before = {"a": [{"MAE": np.array([1.0, 3.0]), "coverage": np.array([True, True])},
+                    {"MAE": np.array([10.0, 10.0]), "coverage": np.array([True, False])}]}  # fmt: skip
+    after = {"a": [{"MAE": np.array([1.2, 3.4]), "coverage": np.array([True, False])},
+                   {"MAE": np.array([10.0, 10.0]), "coverage": np.array([True, False])}]}  # fmt: skip
+    found = sensitivity.effects(before, after)
+    # The mean of the first cell is 2, and its relative differences are .1 and .2.
+    error = np.std([0.1, 0.2], ddof=1) / np.sqrt(2) / 2
+    assert found["MAE"] == pytest.approx(
+        {"change": 0.075, "error": error, "z": 0.075 / error, "differ": 2}, rel=5e-3
+    )
+    assert found["coverage"] == pytest.approx(
+        {"change": -0.25, "error": 0.25, "z": -1, "default": 0.75, "changed": 0.5, "differ": 1}
+    )
+
+
+def test_both_stages_the_page_and_the_source(fake, monkeypatch, tmp_path, capsys):
+    out, source = tmp_path / "results.jsonl", tmp_path / "settings.py"
+    source.write_text(SOURCE)
+    monkeypatch.setattr(sensitivity, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(sensitivity, "KEPT", tmp_path / "kept.jsonl")
+    monkeypatch.setattr(settings, "__file__", str(source))
+    command(monkeypatch, "--stage", "coarse", "--out", out)
+    assert len(out.read_text().splitlines()) == 5  # the count cannot be less than 1
+    before = out.read_text()
+    command(monkeypatch, "--stage", "coarse", "--out", out)
+    assert out.read_text() == before
+    command(monkeypatch, "--stage", "full", "--fields", 1, "--out", out)
+    full = [record for record in sensitivity.read(out) if record["stage"] == "full"]
+    assert {(record["setting"], record["data_sets"]) for record in full} == {("FAKE.weight", 480)}
+    command(monkeypatch, "--table", "--write-effects", "--out", out)
+    page = (tmp_path / "page.md").read_text()
+    weight, count, flag, broken = (line for line in page.splitlines() if line.startswith("| `"))
+    assert weight.startswith("| `weight` | `0.5` | A weight. | convention | MAE -")
+    assert weight.endswith("| 480 |")
+    assert count == "| `count` | `1` | A / count. | convention | - | no change | 40 |"
+    assert flag.endswith("| - | - | - |")
+    assert "fails (ValueError: too large)" in broken
+    written = source.read_text()
+    scope = {"setting": settings.setting, "dataclass": dataclasses.dataclass}
+    exec(written, scope)
+    records = sensitivity.read(tmp_path / "kept.jsonl")
+    kept = {
+        name: sensitivity_page.short_text(found)
+        for name, found in sensitivity_page.by_setting(records).items()
+    }
+    found = {
+        f"FAKE.{each.name}": each.metadata["effect"] for each in dataclasses.fields(scope["FakeSettings"])
+    }
+    assert found == {"FAKE.flag": ""} | kept
+    assert found["FAKE.weight"].startswith("MAE -")
+    assert found["FAKE.count"] == "no change"
+    assert sensitivity_page.with_effects(written, records) == written
+    assert "fails" in capsys.readouterr().err
+
+
+def test_results_of_another_value_do_not_count(fake, monkeypatch, tmp_path):
+    out = tmp_path / "results.jsonl"
+    record = {"stage": "coarse", "setting": "FAKE.weight", "factor": 0.75, "effects": {}, "data_sets": 0}
+    lines = [record | {"from": 0.4}, record | {"setting": "GONE.field", "from": 1}]
+    out.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert sensitivity.read(out) == []
+    with pytest.raises(SystemExit):
+        command(monkeypatch, "--table", "--out", out)
+
+
+def test_the_check_lists_fields_without_any_effect(fake, monkeypatch, tmp_path, capsys):
+    command(monkeypatch, "--check", "--out", tmp_path / "results.jsonl")
+    assert capsys.readouterr().out.splitlines()[1:] == ["  FAKE.count"]
+
+
+def test_a_change_that_takes_too_long_is_recorded(fake, monkeypatch, tmp_path):
+    changes = sensitivity.changes((0.75,), ["FAKE.weight"])
+    assert [change.setting for change in changes] == ["FAKE.weight"]
+    monkeypatch.setattr(sensitivity, "figures", lambda *_: sensitivity._too_long())
+    assert sensitivity.changed_figures(changes[0], 1, 1).startswith("TimeoutError")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", list(sensitivity_measures.BATTERIES))
+def test_every_measure_runs(name):
+    for found in sensitivity_measures.figures((name,), 0)[name]:
+        for values in found.values():
+            assert values.shape == (2,)
+            assert np.isfinite(values.astype(float)).all()
