@@ -247,16 +247,6 @@ class PriorSettings:
     )
 
     @property
-    def constant_sds(self) -> tuple[float, ...]:
-        """Standard deviations of a constant local gap."""
-        return geometric(self.smallest_local_sd, self.largest_local_sd, self.constant_sd_count)
-
-    @property
-    def process_sds(self) -> tuple[float, ...]:
-        """Standard deviations of a local process."""
-        return geometric(self.smallest_local_sd, self.largest_local_sd, self.process_sd_count)
-
-    @property
     def correlations(self) -> "np.ndarray[Any, np.dtype[np.float64]]":
         """Intraclass correlations of the prior."""
         return np.array(

@@ -11,7 +11,7 @@ from scipy.fft import dct
 import calibrant
 from calibrant.estimators import parse
 from calibrant.experiment.families import EXACT, Dirichlet
-from calibrant.inference import classes, cumulative_statistics, interval, joint_labels, null
+from calibrant.inference import classes, interval, joint_labels, null
 from calibrant.inference import comparison as paired
 from calibrant.posterior.variance_time import pilot_variance, running, whiten
 from calibrant.score_data import Residuals, Sample
@@ -196,7 +196,7 @@ def test_cells_of_equal_variance_are_those_of_the_posterior():
     y, p = drawn(n=400)
     profile = Residuals.of(Sample(p.round(2), y.astype(bool)))
     one = profile.coarser(10**6)
-    edges = cumulative_statistics.Edges.of(one, 64)
+    edges = null.Edges.of(one, 64)
     found = edges.sums(running(one.residual[None]))[0]
     expected = whiten(profile.flat, pilot_variance(profile.flat), 64)[0][0]
     np.testing.assert_allclose(dct(found / edges.unit, norm="ortho"), expected, atol=1e-9)

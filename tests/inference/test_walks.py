@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant import compiled
-from calibrant.inference.cumulative_statistics import cumulative_statistics
+from calibrant.inference.null import cumulative_statistics
 from calibrant.posterior.variance_time import interpolate
 from calibrant.score_data import Residuals
 from plainly import needs_loops

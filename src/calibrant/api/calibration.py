@@ -232,11 +232,12 @@ def estimate(
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
     names = class_names_of(y_true, task.labels, class_names)
-    steps = inputs.Steps(inputs.progress(progress), inference.count_steps(task))
+    steps = inputs.Steps(inputs.progress(progress), inference.count_steps(task)) if progress else None
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
     result = inference.estimate(task, step=steps, n_resamples=n_resamples, **options)
-    steps.end()
-    return rename_classes(result, names)
+    if steps is not None:
+        steps.end()
+    return rename_classes(result, names) if names else result
 
 
 @inputs.helpful

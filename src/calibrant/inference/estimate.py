@@ -62,7 +62,7 @@ def estimate(
     level: float = 0.95,
     rng: Any = 0,
     each_level: float | None = None,
-    step: Callable[[], object] = lambda: None,
+    step: Callable[[], object] | None = None,
     n_resamples: int | None = None,
 ) -> Estimate:
     """Estimate the calibration error of a calibration task.
@@ -78,7 +78,7 @@ def estimate(
         As for `calibrant.estimate`.
     each_level : float, optional
         Confidence level of the intervals of single classes; by default `level`.
-    step : callable
+    step : callable, optional
         Called after each of more than `MANY` classes.
     """
     inputs.check_choice("norm", norm, task.notion.norms)
@@ -86,6 +86,7 @@ def estimate(
     each_level = level if each_level is None else inputs.level(each_level)
     if n_resamples is not None:
         n_resamples = inputs.positive_int("n_resamples", n_resamples, MIN_DATA_SETS)
+    step = step or (lambda: None)
     result = _estimate(task, estimator, norm, level, each_level, seed, step, n_resamples)
     cautions = task.cautions
     if task.clusters == 1:

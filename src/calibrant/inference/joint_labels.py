@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant import compiled
-from calibrant.inference.cumulative_statistics import Edges, coefficients
+from calibrant.inference.null import Edges, coefficients
 from calibrant.inputs import by_name
 from calibrant.score_data import FINE, Array, Residuals
 from calibrant.score_data.draws import random_words

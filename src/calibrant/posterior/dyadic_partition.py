@@ -32,7 +32,7 @@ from calibrant.parallel import cached_property
 from calibrant.posterior.process import Shrunk
 from calibrant.posterior.variance_time import running
 from calibrant.score_data import Array
-from calibrant.settings import PRIOR
+from calibrant.settings import PRIOR, geometric
 
 
 class _Layout(NamedTuple):
@@ -152,7 +152,7 @@ class DyadicPartition:
         half_square = 0.5 * square
         logs, variances = [], []
         # A loop over sizes, because reductions over a short last axis are slow.
-        sds = PRIOR.constant_sds
+        sds = constant_sds()
         for sd in sds:
             size = sd**2
             variance = size / (1 + width * size)
@@ -186,7 +186,7 @@ class DyadicPartition:
         no_mean, no_shape = PRIOR.process_probability_of_no_mean, PRIOR.process_probability_of_no_shape
         means, shapes = [np.full_like(first, log(no_mean))], [np.full_like(first, log(no_shape))]
         shares, spectra = [], []
-        sds = PRIOR.process_sds
+        sds = process_sds()
         for sd in sds:
             size = sd**2 * sizes[:, None]
             share = size / (1 + size)
@@ -383,3 +383,13 @@ def mixed(logs: list[Array]) -> tuple[Array, list[Array]]:
     weights = [np.exp(each - top) for each in logs]
     total = np.asarray(sum(weights))
     return top + np.log(total), [weight / total for weight in weights]
+
+
+def constant_sds() -> tuple[float, ...]:
+    """Return the prior standard deviations of a constant gap in a range."""
+    return geometric(PRIOR.smallest_local_sd, PRIOR.largest_local_sd, PRIOR.constant_sd_count)
+
+
+def process_sds() -> tuple[float, ...]:
+    """Return the prior standard deviations of a process in a range."""
+    return geometric(PRIOR.smallest_local_sd, PRIOR.largest_local_sd, PRIOR.process_sd_count)

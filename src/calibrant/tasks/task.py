@@ -314,7 +314,9 @@ def build_task(
 
 def class_names_of(y_true: Any, labels: Sequence[Any], class_names: Any) -> dict[Any, str]:
     """Return the name of each class by label; a sketch has names of its own, unless others are given."""
-    if class_names is None and is_sketch(y_true):
+    if class_names is None:
+        if not is_sketch(y_true):
+            return {}
         class_names = y_true._class_names
     return inputs.class_names(labels, class_names)
 
