@@ -231,6 +231,33 @@ def test_json_and_pickle_round_trips(one, many):
         calibrant.Assessment.from_dict({"schema": 7})
 
 
+def test_curves_beyond_the_worst_classes_are_computed_on_demand_and_not_stored(without_reference_estimators):
+    y, p = multiclass(300, 14)
+    found = calibrant.assess(y, p, rng=0)
+    worst, others = (
+        {row.estimate.label for row in rows} for rows in (found.by_class[:12], found.by_class[12:])
+    )
+    curves, diagrams = found.curves["classwise"], found.diagrams["classwise"]
+    assert set(curves) == set(diagrams) == set(range(14))
+    assert set(curves.computed) == set(diagrams.computed) == worst
+    assert repr(curves).startswith("ByClass(ReliabilityCurve of ")
+    assert set(curves.computed) == worst
+    stored, page = found.to_json(), found.html()
+    expected = calibrant.reliability_curve(y, p, notion="classwise")
+    binned = calibrant.reliability_diagram(y, p, notion="classwise", binning="uniform:15")
+    for label in range(14):
+        assert curves[label].to_json() == expected[label].to_json()
+        assert diagrams[label].to_json() == binned[label].to_json()
+    assert found.to_json() == stored
+    again = calibrant.Assessment.from_json(stored)
+    assert set(again.curves["classwise"]) == set(again.diagrams["classwise"]) == worst
+    assert {row.estimate.label for row in again.by_class} == worst | others
+    assert (again.to_json(), again.html()) == (stored, page)
+    fresh = pickle.loads(pickle.dumps(calibrant.assess(y, p, rng=0)))
+    assert set(fresh.curves["classwise"]) == worst
+    assert fresh.to_json() == stored
+
+
 def test_the_same_seed_gives_the_same_assessment_in_any_number_of_threads(monkeypatch):
     (y, p), groups = binary(200), np.arange(200) % 2
     monkeypatch.setenv(parallel.THREADS, "1")
@@ -251,15 +278,20 @@ def test_string_labels_weights_and_frames_do():
     assert found.estimate.value == pytest.approx(expected.estimate.value)
 
 
-def test_progress_counts_to_the_end():
-    seen = []
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("classes", [2, 25])
+def test_progress_counts_to_the_end(classes, threads, monkeypatch, without_reference_estimators):
+    monkeypatch.setenv(compiled.THREADS, threads)
+    data, seen = binary(60) if classes == 2 else multiclass(60, classes), []
     calibrant.assess(
-        *binary(60), rng=0, groups=[0, 1] * 30, progress=lambda done, total: seen.append((done, total))
+        *data, rng=0, groups=[0, 1] * 30, progress=lambda done, total: seen.append((done, total))
     )
     done, total = zip(*seen, strict=True)
     assert len(set(total)) == 1
     assert list(done) == sorted(done)
     assert done[-1] == total[-1]
+    # The steps of an estimate and of the jobs are all counted: little is left for the end.
+    assert done[-2] >= total[-1] - 1
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

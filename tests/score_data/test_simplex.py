@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from calibrant.score_data import simplex
 from calibrant.score_data.simplex import Simplex, class_order, without_rounding
 
 
@@ -40,6 +41,25 @@ def test_scores_that_differ_by_rounding_are_equal():
         order = rng.permutation(200)
         again = Simplex.of(score[order], code[order])
         np.testing.assert_array_equal(getattr(again, name), getattr(rows, name))
+
+
+def test_many_scores_give_the_same_rows_as_few(monkeypatch):
+    score, code, rng = drawn(200, 4, 200)
+    repeated = score[rng.integers(200, size=200)] * (1 + rng.integers(-3, 4, (200, 4)) * 2.0**-52)
+    for rows in (score, score.astype(np.float32), repeated):
+        expected = Simplex.of(rows, code)
+        with monkeypatch.context() as patch:
+            patch.setattr(simplex, "CHUNK", 100)
+            same(Simplex.of(rows, code), expected)
+    assert Simplex.of(repeated, code).group[-1] + 1 == len(np.unique(np.round(repeated, 12), axis=0))
+
+
+def test_scores_equal_up_to_rounding_become_the_smallest_of_them():
+    rng = np.random.default_rng(0)
+    score = rng.integers(1, 20, (50, 3)) / 20 * (1 + rng.integers(-3, 4, (50, 3)) * 2.0**-52)
+    found = without_rounding(score)
+    for value, each in zip(score.ravel(), found.ravel(), strict=True):
+        assert each == score[np.isclose(score, value, rtol=1e-13, atol=0)].min()
 
 
 def test_rows_without_weight_do_not_move_scores_that_differ_by_rounding():

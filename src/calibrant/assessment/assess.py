@@ -48,6 +48,9 @@ BINS = Binned("uniform", 15)
 BY_MASS = Binned("adaptive", 15)
 LOG_ODDS = np.arange(-20.0, 20.25, 0.25)
 
+# Interval and test of a class take as long as so many of the steps that an estimate reports.
+STEPS_OF_CLASS = 6
+
 #: Proper scores, and the temperature map that the score of all classes was decomposed by.
 Scores = tuple[tuple[decomposition.Score, ...], Softmax | None]
 #: Something to do, by its kind and what it is about.
@@ -209,17 +212,24 @@ def _assemble(
         options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
         scores = begin(material.scores)
         jobs = _jobs(material, shown, estimates, scores, options, begin)
-        steps = inputs.Steps(progress, _count_steps(material) + len(jobs))
+        steps = inputs.Steps(progress, _count_steps(material) + sum(map(_n_steps, jobs)))
         for task in material.tasks:
             each = each_level(level, len(names))
             found = estimate(task, each_level=each, step=steps, **options)
             estimates[task.notion.name] = found
             steps()
-        begun = {job: begin(work) for job, work in jobs.items()}
-        # From the end: what is there has not been begun, and is done here.
+        before, finished = steps.done, list[Job]()
+
+        def finish(job: Job) -> Any:
+            result = jobs[job]()
+            finished.append(job)
+            return result
+
+        begun = {job: begin(partial(finish, job)) for job in jobs}
+        # From the end: what is there has not been begun, and is done here; others finish meanwhile.
         for job in reversed(begun):
             begun[job]()
-            steps()
+            steps(before + sum(map(_n_steps, tuple(finished))))
         done = {job: result() for job, result in begun.items()}
 
     accuracy = material.accuracy
@@ -326,6 +336,11 @@ def _jobs(
     if material.decision is not None:
         jobs["decision", None] = partial(Decision.of, *material.decision, level=level, seed=seed)
     return jobs
+
+
+def _n_steps(job: Job) -> int:
+    """Return the steps of progress of a job, by how long it takes beside a step of an estimate."""
+    return STEPS_OF_CLASS if job[0] == "class" else 1
 
 
 def _of_group(group: Group, count: int, options: dict[str, Any]) -> Estimate:

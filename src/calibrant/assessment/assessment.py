@@ -145,9 +145,8 @@ class Assessment(Serializable):
     notion : str
         The notion of the headline; `estimate` is its.
     estimates, curves, diagrams : mappings
-        By notion; the canonical notion has no curve and no diagram. Curves and diagrams of classes beyond
-        the worst 12 are computed when they are first asked for, as `curves["classwise"][label]`. They need
-        the scores, which stay in memory as long as the assessment does; a stored assessment is without them.
+        By notion; the canonical notion has no curve and no diagram. Those of classes beyond the worst 12
+        are computed from the scores, which stay in memory, at the first access; they are not stored.
     log_odds : Odds
         The scores of `curve` (class-wise, those of the worst class) for an axis of log odds.
     by_estimator : mapping

@@ -77,22 +77,17 @@ def of_event(evidence: ScoreData, about: str, log_loss: float | None = None) -> 
     q, c = isotonic(y, w), float(w @ y / w.sum())
     best, base = (_log_loss(w, p, y) for p in (q, np.full(w.size, c)))
     value = _log_loss(w, s, y) if log_loss is None else log_loss
-    return _brier_score(tied, q, about), _taken_apart("log loss", about, value, best, base)
+    return _brier_score(tied, about, q), _taken_apart("log loss", about, value, best, base)
 
 
 def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
     """Return the Brier score over all classes: the sum over their problems."""
-
-    def of_class(problem: ScoreData) -> Score:
-        tied = _tied(problem)
-        return _brier_score(tied, isotonic(tied[2], tied[0]), "")
-
     problems = [
         problem
         for block in blocks
         for problem in ([block[k] for k in range(block.batch[0])] if block.batch else [block])
     ]
-    scores = list(parallel_map(of_class, problems))
+    scores = list(parallel_map(lambda problem: _brier_score(_tied(problem)), problems))
     sums = [
         float(sum(getattr(score, name) for score in scores))
         for name in ("value", "calibration", "resolution", "uncertainty")
@@ -100,9 +95,10 @@ def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
     return Score("Brier score", "all classes", *sums)
 
 
-def _brier_score(tied: tuple[Array, ...], q: Array, about: str) -> Score:
-    """Return the Brier score of a problem from the sums of its distinct scores and its isotonic curve."""
+def _brier_score(tied: tuple[Array, ...], about: str = "", q: Array | None = None) -> Score:
+    """Return the Brier score of a problem from the sums of its distinct scores, and its isotonic curve."""
     w, _, y, wss, wsy = tied
+    q = isotonic(y, w) if q is None else q
     c, squared = float(w @ y / w.sum()), float((wss - 2 * wsy + w * y).sum() / w.sum())
     return _taken_apart("Brier score", about, squared, _brier(w, q, y), c * (1 - c))
 

@@ -24,8 +24,8 @@ from calibrant.tasks import CalibrationTask, Notion, named
 
 # Rows that are looked at: of one score, and of many classes so many numbers in all.
 MOST_ROWS, MOST_NUMBERS = 200_000, 100_000
-# Classes beyond which fitting "auto" takes too long, and only a temperature is tried.
-MOST_CLASSES = 100
+# Classes beyond which fitting "auto" takes too long, and only a temperature is tried, on so many numbers.
+MOST_CLASSES, MOST_TEMPERED = 100, 10_000_000
 
 #: What waits for the rows that a map was fitted for.
 Fitted = Callable[[], Predictions]
@@ -96,8 +96,7 @@ class CrossFit:
     @classmethod
     def of(cls, data: Predictions, seed: int, tempered: Callable[[], Softmax | None]) -> CrossFit | None:
         """Divide the rows; None of too few to learn and to judge."""
-        if len(data.labels) <= MOST_CLASSES:
-            data = _fewer(data)
+        data = _fewer(data)
         units = data.n_rows if data.cluster is None else int(data.cluster.max()) + 1
         folds = REPORT.recalibration_folds
         if units < 2 * folds or data.code.min() == data.code.max():
@@ -195,7 +194,8 @@ def recalibration_gain(
 def _fewer(data: Predictions) -> Predictions:
     """Return the rows, or of very many some of them, evenly spread; clusters stay whole."""
     n, classes = len(data.code), len(data.labels)
-    every = -(-n // (MOST_ROWS if classes == 2 else MOST_NUMBERS // classes))
+    numbers = MOST_NUMBERS if classes <= MOST_CLASSES else MOST_TEMPERED
+    every = -(-n // (MOST_ROWS if classes == 2 else max(1, numbers // classes)))
     if every == 1:
         return data
     unit: Array = np.arange(n) if data.cluster is None else data.cluster

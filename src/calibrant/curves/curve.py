@@ -236,11 +236,9 @@ def curve_of(
     band: Band | None = "pointwise",
     rng: Any = 0,
     progress: Progress | None = None,
-    lazy: bool = False,
+    lazy: bool = False,  # whether to compute the curve of a class at the first access
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Compute the calibration curve of a task, or that of each class; see `calibrant.reliability_curve`.
-
-    With `lazy`, the curve of a class by method="bayes" is computed at the first access.
 
     Examples
     --------

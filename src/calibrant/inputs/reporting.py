@@ -62,13 +62,12 @@ class Steps:
     def __init__(self, progress: Callable[..., Any] | None, total: int) -> None:
         self.progress, self.total, self.done = progress, total, 0
 
-    def __call__(self) -> None:
-        """Count one more step."""
-        self.done += 1
+    def __call__(self, done: int | None = None) -> None:
+        """Count one more step, or report that so many are done; the count never falls."""
+        self.done = self.done + 1 if done is None else max(self.done, done)
         if self.progress is not None:
             self.progress(min(self.done, self.total), self.total)
 
     def end(self) -> None:
         """Report that all is done."""
-        self.done = self.total - 1
-        self()
+        self(self.total)

@@ -150,10 +150,7 @@ def _keys(score: Array) -> Array:
 
 
 def _rows_differ(keys: Array, classes: int) -> bool:
-    """Return whether the keys of all rows differ by more than rounding of the scores and of their sums.
-
-    Then no rows are equal up to rounding, and sorting the scores of all classes is not needed.
-    """
+    """Return whether the keys of all rows differ by more than rounding: then no rows are equal up to it."""
     ordered = np.sort(keys)
     return bool((np.diff(ordered) > (2 * TIED + classes * 2.0**-52) * ordered[1:]).all())
 
