@@ -399,7 +399,14 @@ def _table(title: str, rows: tuple[Row, ...]) -> Iterator[Block]:
         value, low, high = with_ends(e.value, e.low, e.high)
         mean = [] if difference is None else [number(difference)]
         cells.append(
-            [row.name, count(round(row.rows, 1)), *mean, value, f"{low} to {high}", text.adjusted_p(row)]
+            [
+                row.name,
+                count(round(row.rows, 1)),
+                *mean,
+                value,
+                f"{low} to {high}",
+                text.adjusted_p(row).replace("≤", "<="),
+            ]
         )
     mean = [] if rows[0].estimate.mean_difference is None else ["score - frequency"]
     head = [title, "rows", *mean, "ECE", f"{percent(rows[0].estimate.level)} interval", "adjusted p"]

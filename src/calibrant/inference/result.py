@@ -256,7 +256,7 @@ def estimate_table(title: str, estimates: Sequence[tuple[str, Estimate]]) -> Tab
         value, low, high = with_ends(each.value, each.low, each.high)
         mean, p = number(each.null.mean), p_text(each).removeprefix("p ").removeprefix("= ")
         rows.append([name, value, f"{low} to {high}", mean, p])
-    norm = NAMES[estimates[0][1].norm]
+    norm = NAMES[estimates[0][1].norm].replace("calibration error", "ECE")
     return Table([title, norm, f"{level} interval", "expected if calibrated", "p"], rows, names=1)
 
 

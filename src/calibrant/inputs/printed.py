@@ -111,7 +111,7 @@ def as_text(blocks: Iterable[Block]) -> str:
 
 def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
     """Return a text as lines of at most 80 columns that do not separate numbers from their units."""
-    text = "".join(c if c.isprintable() else " " for c in unbroken(text))
+    text = unbroken("".join(c if c.isprintable() else " " for c in text))
     options = {"initial_indent": first, "subsequent_indent": later, "break_on_hyphens": False}
     lines = textwrap.wrap(text, WIDTH, **options)  # type: ignore[arg-type]
     return [line.replace(NO_BREAK, " ") for line in lines] or [first.rstrip()]
@@ -126,18 +126,20 @@ def _label(text: object) -> str:
 
 
 def _aligned(table: Table) -> list[str]:
-    """Return the lines of a table; if it is too wide, names are shortened and the columns are split."""
+    """Return the lines of a table; one that is too wide has shorter names, and then several panels."""
     cells = [[short(str(cell), WIDTH // 2) for cell in row] for row in (table.head, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     names, others = range(table.names), range(table.names, len(widths))
-    while (
-        names and sum(widths) + 2 * (len(widths) - 1) > WIDTH and max(widths[k] for k in names) > LEAST_NAME
-    ):
-        widths[max(names, key=lambda k: widths[k])] -= 1
+    between = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
+    while names and sum(widths) + between * (len(widths) - 1) > WIDTH:
+        widest = max(names, key=lambda k: widths[k])
+        if widths[widest] <= LEAST_NAME:
+            break
+        widths[widest] -= 1
     panels: list[list[int]] = [[]]
     for k in others:
         columns = [*names, *panels[-1], k]
-        if panels[-1] and sum(widths[c] + 2 for c in columns) - 2 > WIDTH:
+        if panels[-1] and sum(widths[c] + between for c in columns) - between > WIDTH:
             panels.append([])
         panels[-1].append(k)
     lines: list[str] = []
@@ -145,7 +147,7 @@ def _aligned(table: Table) -> list[str]:
         lines += [""] if lines else []
         for row in cells:
             left = (short(row[k], widths[k]).ljust(widths[k]) for k in names)
-            lines.append("  ".join([*left, *(row[k].rjust(widths[k]) for k in panel)]))
+            lines.append((" " * between).join([*left, *(row[k].rjust(widths[k]) for k in panel)]))
     return lines
 
 
