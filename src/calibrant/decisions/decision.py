@@ -69,7 +69,14 @@ class BestThreshold(Printed, Serializable):
     >>> score = rng.random(5000)
     >>> best = calibrant.best_threshold(rng.random(5000) < score**2, score, (1, 9), rng=0)
     >>> print(best)
-    TODO
+    best decision           act when the score is at least 0.318 (95 % interval of
+                            the threshold 0.296 to 0.337)
+    threshold of the costs  0.1
+    cost                    0.445 per row (95 % interval 0.415 to 0.469)
+    difference              0.113 per row (0.088 to 0.143) less than at the
+                            threshold of the costs
+    cost if recalibrated    0.445 per row
+    data                    5,000 rows
     """
 
     threshold: Extended
