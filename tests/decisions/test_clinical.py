@@ -226,7 +226,7 @@ def test_a_sketch_has_the_ratio_exactly_and_the_line_nearly():
     assert sums.ratio.value == pytest.approx(exact.ratio.value, rel=1e-12)
     np.testing.assert_allclose(numbers(sums)[:3], numbers(exact)[:3], atol=1e-4)
     assert sums.from_cells
-    assert "(intercept and slope from cells)" in str(sums)
+    assert "intercept and slope from cells" in str(sums)
     assert not exact.from_cells
     score[:40] = 0
     heavy = np.random.default_rng(1).gamma(2, size=y.size)
@@ -272,7 +272,7 @@ def test_the_text_says_how_many_of_the_cases_are_missed(rare):
     assert wording.cases(fair).endswith(", a difference that chance can explain.")
     assert "for every 100" not in fair.summary
     none = replace(found, clinical=read([0, 0], [0.2, 0.4], labels=[0, 1]))
-    assert wording.cases(none) == "No row of class 1 occurs, and the scores expect 0.6."
+    assert wording.cases(none) == "The outcome does not occur, and the scores expect 0.6."
     assert wording.cases(replace(found, clinical=read([0, 1], [0, 0]))) == ""
     few = replace(found, clinical=replace(found.clinical, ratio=Measured(0.05, 0.0, 2.0)))
     assert "expect 2 000 (50 or more), a difference" in wording.cases(few)

@@ -102,7 +102,7 @@ def frequency_cells(frequency: float, low: float, high: float, n: float) -> list
     ['0.500', '0.250 to 0.750', '12']
     """
     value, left, right = with_ends(frequency, low, high, least=3)
-    return [value, "" if math.isnan(low) else f"{left} to {right}", count(round(n))]
+    return [value, "" if math.isnan(low) else f"{left} to {right}", "" if math.isnan(n) else count(round(n))]
 
 
 def check_subject(result: Any) -> None:

@@ -125,8 +125,8 @@ def shares(value: float, low: float, high: float) -> tuple[str, str, str]:
             "all" if each == 1 else f"all but {_one_in(1 - each)}" for each in (value, low, high)
         )
         return first, left, right
-    scaled = (100 * each for each in (value, low, high))
-    first, left, right = (f"{text} %" for text in with_ends(*scaled, value_digits=2, width_digits=1))
+    texts = with_ends(100 * value, 100 * low, 100 * high, value_digits=2, width_digits=1)
+    first, left, right = (f"{text} %" for text in texts)
     return first, left, right
 
 
