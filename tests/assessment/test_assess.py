@@ -281,7 +281,7 @@ def test_string_labels_weights_and_frames_do():
 @pytest.mark.parametrize("threads", ["1", "3"])
 @pytest.mark.parametrize("classes", [2, 25])
 def test_progress_counts_to_the_end(classes, threads, monkeypatch, without_reference_estimators):
-    monkeypatch.setenv(compiled.THREADS, threads)
+    monkeypatch.setenv(parallel.THREADS, threads)
     data, seen = binary(60) if classes == 2 else multiclass(60, classes), []
     calibrant.assess(
         *data, rng=0, groups=[0, 1] * 30, progress=lambda done, total: seen.append((done, total))

@@ -16,6 +16,11 @@ from calibrant.tasks import CalibrationTask, named
 POINTS = r"(\d+\.\d+) points"
 
 
+def flat(result):
+    """Return a printed result on one line."""
+    return " ".join(str(result).split())
+
+
 def drawn(seed):
     """Return labels, scores and groups: few rows, scores that repeat or not, some of them too high."""
     rng = np.random.default_rng(seed)
@@ -59,10 +64,10 @@ def test_no_error_is_below_the_mean_difference_printed_beside_it(assessed):
             raw_above += 100 * abs(balance.expected - balance.observed) / balance.n > most + 0.05
         about = found.curve_notion if named(found.curve_notion).one_class else "confidence"
         (said,) = re.findall(rf"too (?:high|low) by {POINTS} on average", found.summary)
-        assert float(said) <= error[about]
+        assert float(said) <= error[about] + 0.05
         for each in re.findall(rf"on average too (?:high|low) by {POINTS}", shown(found.html())):
-            assert float(each) <= max(error.values())
-        table = re.findall(r" (-?\d\.\d{4}) +(\d\.\d{4})  \[", str(found))
+            assert float(each) <= max(error.values()) + 0.05
+        table = re.findall(r" (-?\d[.\d]*) +(\d[.\d]*)  +\S+ to \S+ +\S", str(found))
         assert len(table) == len(found.by_class) + len(found.by_group)
         assert all(abs(float(difference)) <= float(value) for difference, value in table)
         stored = json.loads(found.to_json())
@@ -92,7 +97,7 @@ def test_counts_are_of_the_rows(assessed):
                 f"observed {y.sum()} of {len(y)}, expected {wording.count(round(p.sum(), 1))}"
                 in found.summary
             )
-            assert f"(observed {y.sum()}, expected " in str(found.clinical)
+            assert f"{y.sum()} observed, " in str(found.clinical)
 
 
 def test_a_sketch_has_the_difference_of_its_confidence():
@@ -107,7 +112,7 @@ def test_a_rejected_test_beside_an_interval_from_0_is_explained(assessed):
     for found in assessed:
         for e in found.estimates.values():
             unknown = e.p_value <= 0.05 and wording.points(e.low) == "0.0"
-            assert (SIZE_UNKNOWN in str(e)) == (SIZE_UNKNOWN in " ".join(e.to_dict()["remarks"])) == unknown
+            assert (SIZE_UNKNOWN in flat(e)) == (SIZE_UNKNOWN in " ".join(e.to_dict()["remarks"])) == unknown
         verdict = SIZE_UNKNOWN in found.verdict
         assert verdict == size_unknown(found.estimate, wording.sure(found.estimate, 0.95))
         assert not verdict or SIZE_UNKNOWN in shown(found._repr_html_())
@@ -117,7 +122,7 @@ def test_a_rejected_test_beside_an_interval_from_0_is_explained(assessed):
                     explained += 1
                     name = wording.called(row.name, what)
                     pattern = f"Calibration of [^.]*{name}[^.]* is rejected, but {SIZE_UNKNOWN}"
-                    for page in (str(found), shown(found.html()), " ".join(found.to_dict()["remarks"])):
+                    for page in (flat(found), shown(found.html()), " ".join(found.to_dict()["remarks"])):
                         assert re.search(pattern, page), (name, page)
     assert explained > 2
 
@@ -130,7 +135,7 @@ def test_an_estimate_at_an_end_of_its_interval_is_explained(assessed):
         "The estimate lies at the upper end of its interval, which allows for the bias of a posterior mean."
     )
     page = replace(found, estimates={**found.estimates, e.notion: e})
-    for place in (str(e), page.summary, shown(page.html()), shown(page._repr_html_()), page.to_json()):
+    for place in (flat(e), page.summary, shown(page.html()), shown(page._repr_html_()), page.to_json()):
         assert line in place
     other = replace(e, low=0.05, high=0.1, estimator="bins", p_value=0.001)
     assert "lower end of its interval, which allows for the bias of the estimator" in " ".join(other.remarks)

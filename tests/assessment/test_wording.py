@@ -85,13 +85,13 @@ def test_an_effective_number_is_not_called_rows(case):
     found = CASES[case]()
     n = found.curve.n
     assert abs(n - 240) > 1
-    assert f"effective n={n:.6g}" in str(found.curve)
-    assert f"effective n={n:.6g}" in str(found.diagram)
+    assert f"effective sample size {n:.1f}" in str(found.curve)
+    assert f"effective sample size {n:.1f}" in str(found.diagram)
     for table in (str(found.curve), str(found.diagram)):
         assert "rows" not in table
     page = seen(found.html())
     assert "240 rows" in page
-    assert "effective n nearby" in page
+    assert "effective local sample size" in page
     assert not re.findall(r"rows nearby so it is", page)
     # Beside "rows" stand all rows, and the hundred of which cases are counted.
     assert {int(number) for number in re.findall(r"\b(\d+) rows\b", page)} <= {100, 240}
@@ -100,10 +100,11 @@ def test_an_effective_number_is_not_called_rows(case):
 
 def test_rows_are_called_rows():
     found = CASES["discrete scores"]()
-    assert str(found.curve).splitlines()[2].split()[-1] == "rows"
-    assert sum(int(line.split()[-1]) for line in str(found.curve).splitlines()[3:]) == 240
-    assert str(found.diagram).splitlines()[2].split()[-1] == "rows"
-    assert "n = 240" in str(found)
+    head, *lines = str(found.curve).split("\n\n")[1].splitlines()
+    assert head.split()[-1] == "rows"
+    assert sum(int(line.split()[-1]) for line in lines) == 240
+    assert str(found.diagram).split("\n\n")[1].splitlines()[0].split()[-1] == "rows"
+    assert "240 rows" in str(found.estimate)
     assert "effective" not in str(found)
 
 
@@ -118,16 +119,16 @@ def test_classes_have_the_rows_of_their_labels():
 def test_estimates_say_what_their_number_is():
     y, p = binary()
     weighted = calibrant.estimate(y, p, sample_weight=p + 0.1, rng=0)
-    assert f"; effective n = {weighted.n:.6g}, " in str(weighted)
+    assert f"effective sample size {weighted.n:.1f}" in str(weighted)
     assert f"effective n={weighted.n:.6g}" in repr(weighted)
     clustered = calibrant.estimate(y, p, cluster=np.arange(240) // 4, rng=0)
-    assert "; n = 240 in 60 clusters, " in str(clustered)
+    assert "240 rows in 60 clusters" in str(clustered)
 
 
 def test_comparisons_name_their_hypothesis():
     y, p = binary()
     difference = calibrant.compare(y, {"a": p, "b": p**2}, rng=0).differences["b"]
-    assert re.search(P_VALUE + r" \(H0: equal errors\)$", str(difference))
+    assert re.search(P_VALUE + r" \(H0: equal calibration errors\)$", str(difference))
 
 
 def test_numbers_are_worded():

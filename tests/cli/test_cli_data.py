@@ -27,6 +27,7 @@ from calibrant.cli import main, progress
 from calibrant.cli import options as shared
 from calibrant.cli import output as printed
 from calibrant.cli.check import Verdict
+from calibrant.inputs.wording import number, with_interval
 from reading import load
 
 matplotlib.use("Agg")
@@ -201,7 +202,7 @@ def test_a_vector_of_scores(folder):
 def test_what_has_no_interval_is_a_plain_number(folder, options):
     given = dict(zip([options[0].strip("-")], options[1:], strict=True))
     wanted = calibrant.ece(TRUTH, PROB, **given, **LABELLED)
-    assert told("ece", folder / "data.csv", *options) == f"{wanted:.4f}\n"
+    assert told("ece", folder / "data.csv", *options) == f"{number(wanted)}\n"
     found = as_json("ece", folder / "data.csv", *options)
     assert found["value"] == wanted
     assert found["notion"] == "confidence"
@@ -215,8 +216,8 @@ def test_curve_says_what_a_score_means(folder):
     curve = calibrant.reliability_curve(TRUTH, PROB, **LABELLED)
     point = curve.at(0.83)
     assert told("curve", folder / "data.csv", "--at", "0.83") == (
-        f"a score of 0.83 means {point.value:.4f} [{point.low:.4f}, {point.high:.4f}] at 95 %, "
-        f"effective n nearby {point.n_eff:.3g} (confidence)\n"
+        f"score 0.83: observed frequency {with_interval(point.value, point.low, point.high, 0.95)}, "
+        f"effective local sample size {point.n_eff:.0f} (confidence)\n"
     )
     found = as_json("curve", folder / "data.csv", "--at", "0.83")
     assert [found[name] for name in ("value", "low", "high", "n_eff", "score")] == [
@@ -226,27 +227,36 @@ def test_curve_says_what_a_score_means(folder):
     assert "points" not in found
 
 
+def test_curve_prints_its_table(folder):
+    curve = calibrant.reliability_curve(TRUTH, PROB, **LABELLED)
+    assert told("curve", folder / "data.csv") == f"{curve}\n"
+    assert as_json("curve", folder / "data.csv")["score"] == curve.thinned().score.tolist()
+    by_class = told("curve", folder / "data.csv", "--notion", "classwise")
+    assert [f"classwise, class {name}\n" in by_class for name in CLASSES] == [True] * 3
+    assert len(as_json("curve", folder / "data.csv", "--notion", "classwise")["curves"]) == 3
+    rows = list(csv.DictReader(told("curve", folder / "data.csv", "--csv").splitlines()))
+    assert [float(row["score"]) for row in rows] == curve.score.tolist()
+    assert "--csv prints the whole curve" in refused("curve", folder / "data.csv", "--csv", "--json")
+
+
 def test_curve_at_several_scores(folder):
     for at in (["--at", "0.5,0.9"], ["--at", "0.5", "--at", ".9"]):
         found = as_json("curve", folder / "data.csv", *at)
         assert [point["score"] for point in found["points"]] == [0.5, 0.9]
         assert found["value"] == found["points"][0]["value"]
-    assert told("curve", folder / "data.csv", "--at", "0.5,0.9").count("a score of") == 2
+    assert told("curve", folder / "data.csv", "--at", "0.5,0.9").count("observed frequency") == 2
 
 
 def test_curve_by_class(folder):
     lines = told("curve", folder / "data.csv", "--at", "0.4", "--notion", "classwise").splitlines()
     assert [line.rpartition(" ")[2] for line in lines] == ["cat)", "dog)", "eel)"]
-    assert all(line.startswith("a score of 0.4 means ") for line in lines)
+    assert all(line.startswith("score 0.4: observed frequency ") for line in lines)
     points = as_json("curve", folder / "data.csv", "--at", "0.4", "--notion", "classwise")["points"]
     assert [point["label"] for point in points] == list(CLASSES)
 
 
 def test_a_score_without_rows_is_told(folder):
-    assert (
-        told("curve", folder / "data.csv", "--at", "0.1")
-        == "a score of 0.1 has no rows nearby (confidence)\n"
-    )
+    assert told("curve", folder / "data.csv", "--at", "0.1") == "score 0.1: has no rows nearby (confidence)\n"
     assert as_json("curve", folder / "data.csv", "--at", "0.1")["value"] is None
 
 
@@ -303,13 +313,15 @@ def test_a_curve_of_few_scores_and_of_few_rows_says_so(here):
     rows = [f"{score},{int(k % 10 < 10 * score)}" for score in (0.2, 0.6) for k in range(50)]
     Path("few.csv").write_text("\n".join(["score,label", *rows]))
     occurs, between = told("curve", "few.csv", "--at", "0.2,0.4").splitlines()
-    assert occurs.startswith("a score of 0.2 means 0.2")
-    assert "n = 50 (class 1)" in occurs
-    assert between == "a score of 0.4 does not occur (class 1)"
+    assert occurs.startswith("score 0.2: observed frequency 0.2")
+    assert "50 rows (binary, class 1)" in occurs
+    assert between == "score 0.4: does not occur (binary, class 1)"
     scores = [0.1 + 0.3 * k / 200 for k in range(200)]
     rows = [f"{score},{int(k % 3 == 0)}" for k, score in enumerate([*scores, 0.9])]
     Path("lonely.csv").write_text("\n".join(["score,label", *rows]))
-    assert "effective n nearby 1, too few to tell (class 1)" in told("curve", "lonely.csv", "--at", "0.9")
+    assert "effective local sample size 1, too few to tell (binary, class 1)" in told(
+        "curve", "lonely.csv", "--at", "0.9"
+    )
 
 
 # Compare

@@ -158,7 +158,7 @@ def test_what_cannot_be_known_is_none_with_a_reason(y, score, why, known, rare):
     found = read(y, score, labels=[0, 1])
     assert found.missing == why
     assert sum(getattr(found, key) is not None for key in FIELDS) == known
-    assert str(found).endswith(why or "%")
+    assert " ".join(str(found).split()).endswith(f"{why[0].upper()}{why[1:]}." if why else "%")
     assert Clinical.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     page = replace(rare[2], clinical=found).html()
     assert (f"There is {why}." in page) == bool(why)
@@ -226,7 +226,7 @@ def test_a_sketch_has_the_ratio_exactly_and_the_line_nearly():
     assert sums.ratio.value == pytest.approx(exact.ratio.value, rel=1e-12)
     np.testing.assert_allclose(numbers(sums)[:3], numbers(exact)[:3], atol=1e-4)
     assert sums.from_cells
-    assert "(intercept and slope from cells)" in str(sums)
+    assert "intercept and slope from cells" in str(sums)
     assert not exact.from_cells
     score[:40] = 0
     heavy = np.random.default_rng(1).gamma(2, size=y.size)
@@ -254,26 +254,25 @@ def test_only_what_is_about_one_class_or_pairs_has_it():
     y, score = drawn(60)
     pairs = calibrant.Sketch(notion="correctness").update(y, score).assess(rng=0)
     np.testing.assert_allclose(numbers(pairs.clinical)[:3], numbers(read(y, score))[:3], atol=0.01)
-    assert "rows in which the answer is right the scores expect" in wording.cases(pairs)
+    assert "the scores that the answer is right are " in wording.cases(pairs)
 
 
 def test_the_text_says_how_many_of_the_cases_are_missed(rare):
     y, score, found = rare
-    expected = 100 * score.sum() / y.sum()
-    assert 50 < expected < 65
     ratio = found.clinical.ratio
-    ends = f"({100 / ratio.high:.3g} to {100 / ratio.low:.3g})"
-    sentence = f"For every 100 rows of class 1 the scores expect {expected:.3g} {ends}."
-    assert sentence in str(found)
-    assert sentence in found.html()
-    assert f": for every 100 of its rows the scores expect {expected:.3g}." in found.summary
-    assert "the ICI is the ECE" in str(found)
+    assert ratio.value == pytest.approx(y.sum() / score.sum())
+    times = f"{ratio.value:.2f} times too low ({ratio.low:.2f} to {ratio.high:.2f})."
+    sentence = f"Summed over all rows, the scores of class 1 are {times}"
+    assert sentence in " ".join(str(found).split())
+    assert sentence in found.html().replace("\N{NO-BREAK SPACE}", " ")
+    assert f": {times}" in found.summary
+    assert "The ICI is the calibration error" in str(found)
     rng = np.random.default_rng(0)
     fair = replace(found, clinical=read(rng.random(score.size) < score, score))
     assert wording.cases(fair).endswith(", a difference that chance can explain.")
     assert "for every 100" not in fair.summary
     none = replace(found, clinical=read([0, 0], [0.2, 0.4], labels=[0, 1]))
-    assert wording.cases(none) == "No row of class 1 occurs, and the scores expect 0.6."
+    assert wording.cases(none) == "The outcome does not occur, and the scores expect 0.6."
     assert wording.cases(replace(found, clinical=read([0, 1], [0, 0]))) == ""
     few = replace(found, clinical=replace(found.clinical, ratio=Measured(0.05, 0.0, 2.0)))
     assert "expect 2 000 (50 or more), a difference" in wording.cases(few)

@@ -307,15 +307,15 @@ def test_the_sentence_says_what_is_decided():
     y, s = sample()
     found = calibrant.regret(y, s, (1, 9), rng=0)
     text = str(found)
-    assert text.startswith("a false alarm costs 1, a miss 9 (act when the score is at least 0.1): ")
-    assert f"decision regret {found.value:.3g} per row" in text
+    assert "a false alarm costs 1, a miss 9 (act when the score is at least 0.1)" in " ".join(text.split())
+    assert text.startswith(f"decision regret         {found.value:.3f} per row (95 % interval ")
     assert "(H0: no decision regret)" in text
-    assert f"{found.total:.3g} for the data" in text
+    assert f"of all rows             {found.total:.1f}\n" in text
     assert found.total == pytest.approx(150 * found.value)
     assert float(found) == found.value
-    assert repr(found).startswith(f"Regret({found.value:.3g} [")
+    assert repr(found).startswith(f"Regret({found.value:.3f} [")
     three = calibrant.regret(y, s, MATRIX, actions=["no", "yes", "ask"], rng=0)
-    assert str(three).startswith("2 classes, actions no, yes, ask: ")
+    assert " 2 classes, actions no, yes, ask\n" in str(three)
 
 
 @pytest.mark.parametrize("cost", [0.3, (1, 9), (-1, 5), (1e12, 3e12), MATRIX])

@@ -105,8 +105,8 @@ def test_the_worst_decision_is_the_largest_regret_of_all():
     assert value == found.value.max() == found.value[found.thresholds == threshold][0]
     assert (low, high) == (found.low.max(), found.high.max())
     assert low <= value <= high
-    assert str(found.worst) == (
-        f"the worst decision is at {threshold:.4g}: {value:.3g} lost per row [{low:.3g}, {high:.3g}]"
+    assert str(found.worst).startswith(
+        f"largest decision regret {value:.4f} per row ({low:.4f} to {high:.4f}) at"
     )
     assert str(found.worst) in repr(found)
 
@@ -303,12 +303,14 @@ def test_odd_samples_have_a_curve(y, s):
 def test_the_table_and_what_is_stored():
     y, s = sample(60)
     found = calibrant.regret_curve(y, s, other=s**2, rng=0)
-    lines = str(found).splitlines()
-    assert lines[0].split()[:3] == ["threshold", "regret", "band"]
-    assert len(lines) == 1 + 11 + 1
-    assert lines[-1] == f"{found.worst}; band at 95 %, n = 60"
+    about, table = str(found).split("\n\n")
+    lines = table.splitlines()
+    assert lines[0].split()[:4] == ["threshold", "regret", "95", "%"]
+    assert len(lines) == 1 + 11
+    assert about.startswith("largest decision regret  0.")
+    assert about.endswith("60 rows")
     few = calibrant.regret_curve(y, s, thresholds=[0.2, 0.4], rng=0)
-    assert [line.split()[0] for line in str(few).splitlines()[1:-1]] == ["0.2", "0.4"]
+    assert [line.split()[0] for line in str(few).splitlines()[-2:]] == ["0.2", "0.4"]
     stored = json.loads(json.dumps(found.to_dict()))
     assert stored["thresholds"] == found.thresholds.tolist()
     assert stored["worst"] == found.worst._asdict()

@@ -91,7 +91,7 @@ def test_interval_sentence_and_levels():
     assert 0 <= found.low <= found.value <= found.high <= 3
     assert found.labels == (0, 1, 2)
     assert found.threshold is None
-    assert str(found).startswith("3 classes, actions a, b, c, ask: ")
+    assert " 3 classes, actions a, b, c, ask\n" in str(found)
     assert not found.lower_bound
     inner = calibrant.regret(y, p, COST, actions=names, level=0.5, rng=0)
     assert found.low <= inner.low

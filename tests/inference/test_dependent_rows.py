@@ -155,7 +155,7 @@ def test_json_says_how_many_clusters_there_were():
     assert calibrant.Estimate.from_json(found.to_json()) == found
     assert json.loads(found.to_json())["clusters"] == 40
     assert all(each.clusters == 40 for each in found.by_class.values())
-    assert "n = 240 in 40 clusters" in str(found)
+    assert "240 rows in 40 clusters" in str(found)
 
 
 def test_many_classes_are_refused_with_what_can_be_asked():

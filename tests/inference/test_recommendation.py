@@ -338,13 +338,15 @@ def test_json_holds_everything():
 
 def test_it_prints_a_table_with_the_best_first():
     found = calibrant.recommend(scores(), **FEW)
-    first, head, *rows, rule, seed = str(found).splitlines()
-    assert first.startswith(f"best for these scores (class 1, n = 200): {found.best}")
-    assert head.split() == ["estimator", "loss", "+-", "calibrated", *list(simulated.SHAPES)[:-1]]
+    first, losses, rule, errors = str(found).split("\n\n")
+    assert first.startswith(f"best estimator  {found.best}")
+    assert first.endswith("200 rows, 30 simulated data sets per curve, seed 0")
+    assert losses.split()[:5] == ["estimator", "resolved", "loss", "standard", "error"]
+    head, *rows = errors.splitlines()
+    assert head.split() == ["estimator", "calibrated", *list(simulated.SHAPES)[:-1]]
     assert [row.split()[0] for row in rows] == [one.estimator for one in found.ranking]
     assert len({len(line) for line in (head, *rows)}) == 1
     assert "geometric mean over 15 curves" in rule
-    assert seed == "30 simulated data sets a curve, seed 0"
 
 
 def test_names_of_columns_are_classes():

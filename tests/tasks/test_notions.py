@@ -97,7 +97,7 @@ def test_everything_answers_about_the_largest_scores():
     label, score = model(300, 4)
     result = calibrant.estimate(label, score, notion="top:2", rng=0)
     assert result.low <= result.value <= result.high
-    assert "(top:2)" in str(result)
+    assert " top:2\n" in str(result)
     assert "confident" in str(result)
     assert calibrant.reliability_curve(label, score, notion="top:2", n_boot=0).support[0] == 0.5
     assert calibrant.reliability_diagram(label, score, notion="top:2").notion == "top:2"

@@ -101,7 +101,7 @@ def regret(
     >>> score = rng.random(2000)
     >>> answer = calibrant.regret(rng.random(2000) < score**2, score, (1, 9), rng=0)
     >>> answer
-    Regret(0.103 [0.0567, 0.19] per row, n=2000)
+    Regret(0.103 [0.057, 0.190] per row, n=2000)
 
     Three actions, one of them to ask somebody:
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -16,7 +16,7 @@ from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.curves.histogram import Edges, Rows
 from calibrant.decisions import Clinical, Decision
 from calibrant.inference.multiplicity import each_level
-from calibrant.inference.result import Estimate
+from calibrant.inference.result import Estimate, estimate_table
 from calibrant.inputs import ROUNDING, InputError, Serializable
 from calibrant.inputs.codec import (
     Amount,
@@ -30,7 +30,8 @@ from calibrant.inputs.codec import (
     check_lengths,
     check_order,
 )
-from calibrant.inputs.wording import percent, plural
+from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.wording import count, number, percent, plural, with_ends
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
 from calibrant.tasks.notions import named, pictured
 
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
 N_CURVES = 12
 
 Picture = TypeVar("Picture", ReliabilityCurve, ReliabilityDiagram)
+
+
+# Rows of a table that are printed.
+MOST_ROWS = 12
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,7 @@ class Row(Serializable):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Assessment(Serializable):
+class Assessment(Printed, Serializable):
     """How far a model's scores are from probabilities: numbers, pictures, words.
 
     Attributes
@@ -268,22 +273,35 @@ class Assessment(Serializable):
         """What to write about all this in a paper."""
         return text.methods(self)
 
-    def __str__(self) -> str:
-        lines = [self.summary, *filter(None, [self.advice]), "", *map(str, self.estimates.values())]
-        lines += ["", *(_score_line(score) for score in self.scores)] if self.scores else []
-        lines += ["", *told] if (told := text.clinical(self)) else []
-        lines += ["", *decided] if (decided := text.decision(self)) else []
-        lines += [] if self.probability_transfer is None else ["", *_transfer_table(self)]
+    def _printed(self) -> Iterator[Block]:
+        yield self.summary
+        if self.advice:
+            yield self.advice
+        yield estimate_table("notion", list(self.estimates.items()))
+        yield "p: H0 is that the model is calibrated."
+        yield from (f"{name}: {line}" for name, each in self.estimates.items() for line in each.remarks)
+        yield from (f"{name}: {line}" for name, each in self.estimates.items() for line in each.cautions)
+        if self.scores:
+            head = ["score", "of", "value", "calibration", "resolution", "uncertainty"]
+            yield Table(head, [_score_cells(score) for score in self.scores], names=2)
+        if self.clinical is not None:
+            yield from self.clinical._printed()
+            yield f"The ICI is the calibration error. {text.cases(self)}"
+        yield from text.decision(self)
+        if self.probability_transfer is not None:
+            yield from _transfer_tables(self)
         for title, rows in (("class", self.by_class), ("group", self.by_group)):
-            lines += ["", *_table(title, rows), *text.row_remarks(rows, title, self.level)] if rows else []
-        lines += ["", *(f"Caution: {text}" for text in self.cautions)] if self.cautions else []
-        return "\n".join(lines)
+            if rows:
+                yield from _table(title, rows)
+                yield from text.row_remarks(rows, title, self.level)
+        yield from (f"Caution: {line}" for line in self.cautions)
 
     def __repr__(self) -> str:
         alone = self.pos_label is None or named(self.notion).canonical
         asked = self.notion if alone else f"class {self.pos_label}"
         e, rows = self.estimate, f"{self.rows} {'row' if self.rows == 1 else plural('row')}"
-        return f"Assessment({asked}, ECE {e.value:.4f} [{e.low:.4f}, {e.high:.4f}], {rows})"
+        value, low, high = with_ends(e.value, e.low, e.high)
+        return f"Assessment({asked}, ECE {value} [{low}, {high}], {rows})"
 
     def plot(self, ax: Axes | None = None) -> Any:
         """Draw the headline's curve with its band and the bins; class-wise, one panel for each class."""
@@ -362,45 +380,51 @@ def _stored(
     return thinned(picture)
 
 
-def _score_line(score: Score) -> str:
-    """Return a score with its parts on one line."""
-    return (
-        f"{score.name} ({score.about}) {score.value:.4f} = calibration {score.calibration:.4f} "
-        f"- resolution {score.resolution:.4f} + uncertainty {score.uncertainty:.4f}"
-    )
+def _score_cells(score: Score) -> list[str]:
+    """Return a score with its parts."""
+    parts = (score.value, score.calibration, score.resolution, score.uncertainty)
+    return [score.name, score.about, *(number(part) for part in parts)]
 
 
-def _transfer_table(assessment: Assessment, most: int = 12) -> list[str]:
-    """Return lines about pairs of classes and about predicted classes."""
-    where, level = assessment.probability_transfer, assessment.level
+def _transfer_tables(assessment: Assessment) -> Iterator[Block]:
+    """Return tables of pairs of classes and of predicted classes."""
+    where, level, names = assessment.probability_transfer, assessment.level, assessment.classes
     assert where is not None
-    names = [text.short(name, 24) for name in assessment.classes]
-    width = max(len("predicted"), *map(len, names)) + 2
     every, classes = pairs(where, level), len(names)
     each, alone = (percent(each_level(level, count)) for count in (classes * (classes - 1) // 2, classes))
-    lines = [f"{'class':<{width}}{'takes from':<{width + 1}}  probability  {each} interval"]
-    for pair in every[:most]:
-        who = f"{names[pair.taker]:<{width}}{names[pair.giver]:<{width + 1}}"
-        lines.append(f"{who}{pair.value:>13.4f}  [{pair.low:.4f}, {pair.high:.4f}]")
-    lines += [f"... and {len(every) - most} more"] if len(every) > most else []
-    lines += ["", f"{'predicted':<{width}}share of rows          gap  {alone} interval"]
+    rows = []
+    for pair in every[:MOST_ROWS]:
+        value, low, high = with_ends(pair.value, pair.low, pair.high)
+        rows.append([names[pair.taker], names[pair.giver], value, f"{low} to {high}"])
+    yield Table(["class", "takes from", "probability", f"{each} interval"], rows, names=2)
+    if len(every) > MOST_ROWS:
+        yield f"{len(every) - MOST_ROWS} more pairs are not shown."
+    rows = []
     for row in predicted(where, level):
-        numbers = f"{row.share:>13.4f}{row.gap:>13.4f}"
-        lines.append(f"{names[row.column]:<{width}}{numbers}  [{row.low:.4f}, {row.high:.4f}]")
-    return lines
+        value, low, high = with_ends(row.gap, row.low, row.high)
+        rows.append([names[row.column], number(row.share), value, f"{low} to {high}"])
+    yield Table(["predicted", "share of rows", "gap", f"{alone} interval"], rows, names=1)
 
 
-def _table(title: str, rows: tuple[Row, ...], most: int = 12) -> list[str]:
-    """Return lines about the worst classes or groups."""
-    level = percent(rows[0].estimate.level)
-    width = max(len(title), *(len(text.short(row.name)) for row in rows[:most]))
-    sides = ["difference"] if rows[0].estimate.mean_difference is not None else []
-    head = "".join(f"{word:>12}" for word in ("rows", "observed", "expected", *sides, "ECE"))
-    lines = [f"{title:<{width}}{head}  {level} interval  adjusted p"]
-    for row in rows[:most]:
-        e, name = row.estimate, text.short(row.name)
-        counts = (row.rows, round(row.observed, 1), round(row.expected, 1))
-        shares = (e.value,) if e.mean_difference is None else (e.mean_difference, e.value)
-        numbers = "".join([*(f"{n:>12.15g}" for n in counts), *(f"{share:>z12.4f}" for share in shares)])
-        lines.append(f"{name:<{width}}{numbers}  [{e.low:.4f}, {e.high:.4f}]  {text.adjusted_p(row)}")
-    return lines + ([f"... and {len(rows) - most} more"] if len(rows) > most else [])
+def _table(title: str, rows: tuple[Row, ...]) -> Iterator[Block]:
+    """Return a table of the worst classes or groups."""
+    cells = []
+    for row in rows[:MOST_ROWS]:
+        e, difference = row.estimate, row.estimate.mean_difference
+        value, low, high = with_ends(e.value, e.low, e.high)
+        mean = [] if difference is None else [number(difference)]
+        cells.append(
+            [
+                row.name,
+                count(round(row.rows, 1)),
+                *mean,
+                value,
+                f"{low} to {high}",
+                text.adjusted_p(row).replace("≤", "<="),
+            ]
+        )
+    mean = [] if rows[0].estimate.mean_difference is None else ["score - frequency"]
+    head = [title, "rows", *mean, "ECE", f"{percent(rows[0].estimate.level)} interval", "adjusted p"]
+    yield Table(head, cells, names=1)
+    if len(rows) > MOST_ROWS:
+        yield f"{len(rows) - MOST_ROWS} more {plural(title)} are not shown."

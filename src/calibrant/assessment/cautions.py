@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant.assessment.assessment import Assessment
-from calibrant.assessment.text import short, too_few_clusters
+from calibrant.assessment.text import too_few_clusters
 from calibrant.curves import ByClass
 from calibrant.estimators.base import positions
 from calibrant.inputs import PREDICTED, Predictions, are_usual, decided
-from calibrant.inputs.wording import count, counted
+from calibrant.inputs.wording import count, counted, short
 from calibrant.score_data import Cells
 from calibrant.settings import REPORT
 from calibrant.tasks import Notion

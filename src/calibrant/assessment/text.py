@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.assessment.probability_transfer import pairs
 from calibrant.curves import ByClass, Point, ReliabilityCurve
+from calibrant.inference.measured import Measured
 from calibrant.inference.result import (
     SIZE_UNKNOWN,
     Estimate,
@@ -18,7 +19,19 @@ from calibrant.inference.result import (
     remarks,
     size_unknown,
 )
-from calibrant.inputs.wording import count, counted, percent, plural
+from calibrant.inputs.wording import (
+    count,
+    counted,
+    number,
+    percent,
+    plural,
+    points,
+    points_with_ends,
+    shares,
+    short,
+    with_ends,
+    with_interval,
+)
 from calibrant.score_data import Array
 from calibrant.settings import REPORT
 from calibrant.tasks import named
@@ -32,23 +45,6 @@ ROUND = np.arange(1, 100) / 100
 LISTED = 3
 # Tenths of a gain in words, from that on which a simpler map is worth naming.
 TENTHS = {5: "half", 6: "six tenths", 7: "seven tenths", 8: "eight tenths", 9: "nine tenths"}
-
-
-def points(share: float) -> str:
-    """Return a share in percentage points, to a tenth; small ones to a hundredth.
-
-    >>> [points(v) for v in (0.0412, 0.0009, 0.00004)]
-    ['4.1', '0.09', '0.0']
-    """
-    value = 100 * share
-    return f"{value:.2f}" if 0.0095 <= abs(value) < 0.095 else f"{value:z.1f}"
-
-
-def short(name: str, longest: int = 40) -> str:
-    """Return a name on one line and not too long; halves of characters are shown by their numbers."""
-    name = name.encode("utf-8", "backslashreplace").decode()
-    text = " ".join("".join(c if c.isprintable() else " " for c in name).split())
-    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def called(name: str | None, what: str = "class") -> str:
@@ -96,15 +92,16 @@ def verdict(assessment: Assessment) -> str:
     typical = expected_if_calibrated(e, points, " points")
     if e.lower_bound:
         return _of_many_classes(assessment, typical)
-    span = f"{percent(e.level)}: {points(e.low)} to {points(e.high)} points"
-    value = f"{points(e.value)} points{' in sum' if notion.canonical else ''} ({span})"
+    middle, low, high = points_with_ends(e.value, e.low, e.high)
+    span = f"{percent(e.level)} interval {low} to {high} points"
+    value = f"{middle} points{' in sum' if notion.canonical else ''} ({span})"
     if not sure(e, assessment.level):
         if e.high < notion.most(e.norm) and assessment.rows >= REPORT.fewest_rows:
             return (
-                f"No miscalibration found: the error reads {points(e.value)} points and may be up to "
-                f"{points(e.high)} points ({percent(e.level)}); {typical}."
+                f"No miscalibration found: the error reads {middle} points and may be up to "
+                f"{high} points ({percent(e.level)} interval); {typical}."
             )
-        return f"Too few rows to tell: the error reads {points(e.value)} points and may be almost anything."
+        return f"Too few rows to tell: the error reads {middle} points and may be almost anything."
     if size_unknown(e, rejected=True):
         return (
             f"Not calibrated ({p_text(e, '≤')}, H0: calibrated), but {SIZE_UNKNOWN}: "
@@ -152,9 +149,10 @@ def taking(assessment: Assessment) -> str:
     if not certain:
         return "No class takes more probability from another than it gives back, beyond doubt."
     told = [
-        f"{names[pair.taker]} takes {points(pair.value)} {'points of probability ' * (k == 0)}"
-        f"from {names[pair.giver]} ({points(pair.low)} to {points(pair.high)})"
+        f"{names[pair.taker]} takes {value} {'points of probability ' * (k == 0)}"
+        f"from {names[pair.giver]} ({low} to {high})"
         for k, pair in enumerate(certain[:LISTED])
+        for value, low, high in (points_with_ends(pair.value, pair.low, pair.high),)
     ]
     listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
     rest = len(certain) - LISTED
@@ -198,7 +196,7 @@ def example(assessment: Assessment) -> str:
     if score is None:
         return ""
     at: Point = curve.at(score)
-    low, high, middle = (f"{100 * v:.0f} %" for v in (at.low, at.high, at.value))
+    middle, low, high = shares(*(float(each) for each in (at.value, at.low, at.high)))
     reading = named(assessment.curve_notion).reading
     happens, what = (
         reading.happens,
@@ -249,7 +247,7 @@ def balance(assessment: Assessment) -> str:
     b = assessment.balance if by_class or assessment.accuracy is None else assessment.accuracy
     if b is None:
         return ""
-    told = f"{too_high(b)} on average ({percent(assessment.level)}: {ends(b)}; {counts(b)})"
+    told = f"{too_high(b)} on average ({percent(assessment.level)} interval {ends(b)}; {counts(b)})"
     if b is assessment.accuracy:
         text = f"It is {100 * b.frequency:.1f} % accurate, and its confidence is {told}"
     else:
@@ -258,19 +256,25 @@ def balance(assessment: Assessment) -> str:
         return f"{text}, a difference that chance can explain."
     ratio = assessment.clinical.ratio if by_class and assessment.clinical is not None else None
     if ratio is not None and 0 < b.frequency < REPORT.rare_frequency and not ratio.low <= 1 <= ratio.high:
-        return f"{text}: for every 100 of its rows the scores expect {_cases(ratio.value)}."
+        return f"{text}: {_times(ratio)}."
     return f"{text}."
 
 
 def too_high(b: Balance) -> str:
     """Return the posterior mean of score minus frequency in words."""
-    return f"too {'high' if b.difference >= 0 else 'low'} by {points(abs(b.difference))} points"
+    value, _, _ = _in_direction(b)
+    return f"too {'high' if b.difference >= 0 else 'low'} by {value} points"
 
 
 def ends(b: Balance) -> str:
     """Return the interval of that, in the same direction."""
+    _, low, high = _in_direction(b)
+    return f"{low} to {high}"
+
+
+def _in_direction(b: Balance) -> tuple[str, str, str]:
     low, high = (b.low, b.high) if b.difference >= 0 else (-b.high, -b.low)
-    return f"{points(low)} to {points(high)}"
+    return points_with_ends(abs(b.difference), low, high)
 
 
 def counts(b: Balance) -> str:
@@ -313,14 +317,6 @@ def too_few_clusters(rows: Sequence[Row], level: float) -> list[Row]:
     return [row for row in exhaustive if len(rows) * row.estimate.p_floor >= 1 - level]
 
 
-def clinical(assessment: Assessment) -> list[str]:
-    """Return what medicine reads, and what observed over expected says to a person."""
-    found = assessment.clinical
-    if found is None:
-        return []
-    return [f"{found}; the ICI is the ECE.", *filter(None, [cases(assessment)])]
-
-
 def decision(assessment: Assessment) -> list[str]:
     """Return what acting on the scores costs, and what to do about it; empty where no costs were given."""
     return [] if assessment.decision is None else assessment.decision.sentences
@@ -332,18 +328,25 @@ def cases(assessment: Assessment) -> str:
     if found is None or found.ratio is None:
         return ""
     event = next(own.reading.event for name in assessment.estimates if (own := named(name)).one_class)
-    what = f"in which the {event}" if event else f"of {called(assessment.pos_label)}"
+    whose = f"that the {event}" if event else f"of {called(assessment.pos_label)}"
     ratio = found.ratio
     if ratio.value == 0:
-        return f"No row {what} occurs, and the scores expect {count(round(found.expected, 1))}."
-    far = f"{_cases(ratio.high)} {f'to {_cases(ratio.low)}' if ratio.low > 0 else 'or more'}"
+        return f"The outcome does not occur, and the scores expect {count(round(found.expected, 1))}."
     chance = ", a difference that chance can explain" if ratio.low <= 1 <= ratio.high else ""
-    return f"For every 100 rows {what} the scores expect {_cases(ratio.value)} ({far}){chance}."
+    return f"Summed over all rows, the scores {whose} are {_times(ratio)}{chance}."
 
 
-def _cases(ratio: float) -> str:
-    """Return how many are expected for every 100 that occur."""
-    return f"{100 / ratio:.3g}" if ratio > 0.1 else count(round(100 / ratio))
+def _times(ratio: Measured) -> str:
+    """Return how many times too high or too low scores are by an O:E ratio above 0, with its interval.
+
+    >>> _times(Measured(0.5, 0.4, 0.625)), _times(Measured(1.5, 1.2, 1.9))
+    ('2.00 times too high (1.60 to 2.50)', '1.50 times too low (1.20 to 1.90)')
+    """
+    if ratio.value >= 1:
+        value, low, high = with_ends(ratio.value, ratio.low, ratio.high)
+        return f"{value} times too low ({low} to {high})"
+    value, low, high = with_ends(1 / ratio.value, 1 / ratio.high, np.inf if ratio.low == 0 else 1 / ratio.low)
+    return f"{value} times too high ({low} {'or more' if ratio.low == 0 else f'to {high}'})"
 
 
 def recommended(assessment: Assessment) -> bool:
@@ -393,12 +396,12 @@ def gained(assessment: Assessment) -> str:
         return ""
     if recalibration.excess == np.inf:  # the gain leaves out the rows that make both infinite
         return "The log loss is infinite before and after recalibration: a class of probability 0 occurred."
-    low, high = (f"{end:+.4f}" for end in (-recalibration.gain.high, -recalibration.gain.low))
+    gain = recalibration.gain
+    change = with_interval(-gain.value, -gain.high, -gain.low, assessment.level, "+")
     return (
         f"Cross-validated in {counted(recalibration.folds, 'fold')} of "
         f"{counted(recalibration.rows, 'row')}, a map changes the log loss of a row by "
-        f"{-recalibration.gain.value:+.4f} ({percent(assessment.level)}: {low} to {high}), and "
-        f"the error{_by_shown(assessment)} reads {points(recalibration.after)} points after it."
+        f"{change}, and the error{_by_shown(assessment)} reads {points(recalibration.after)} points after it."
     )
 
 
@@ -433,6 +436,7 @@ def methods(assessment: Assessment) -> str:
         weighted = f"{weighted} in {counted(e.clusters, 'cluster')}, which interval and test allow for,"
         tested = "simulated in the same clusters"
     p = p_text(e, "≤")
+    value, low, high = with_ends(e.value, e.low, e.high)
     name = f"{title} notion, L1"
     interval = "from inverting its simulated sampling distribution"
     if notion.canonical:
@@ -444,8 +448,8 @@ def methods(assessment: Assessment) -> str:
             interval += f", of the part of it that {len(assessment.classes)} classes let one see"
     if e.at_least:
         interval += (
-            f"; it is at least {e.at_least:.4f} (one-sided, {percent(e.level)}) by rows held out from all "
-            "that was fitted"
+            f"; it is at least {number(e.at_least)} (one-sided, {percent(e.level)}) by rows held out from "
+            "all that was fitted"
         )
     many = max(len(assessment.by_class), len(assessment.by_group))
     adjusted = (
@@ -456,8 +460,8 @@ def methods(assessment: Assessment) -> str:
     return (
         f"Calibration was assessed on {counted(assessment.rows, 'prediction')}{weighted} with calibrant "
         f"{assessment.version}. The expected calibration error ({name}) was estimated "
-        f"by {how} as {e.value:.4f}, with a {percent(e.level)} interval of {e.low:.4f} to {e.high:.4f} "
-        f"{interval}; expected if calibrated: {e.null.mean:.4f}; "
+        f"by {how} as {value}, with a {percent(e.level)} interval of {low} to {high} "
+        f"{interval}; expected if calibrated: {number(e.null.mean)}; "
         f"{p} (H0: the model is calibrated), by a test that combines several statistics "
         f"({tested}, seed {assessment.seed})."
         f"{adjusted}"

@@ -19,13 +19,13 @@ from calibrant.cli.output import (
     discard,
     printable,
     tell,
-    tell_classes,
     tell_json,
     write,
     writing,
 )
 from calibrant.cli.source import Source, read_source, settled
-from calibrant.inputs.wording import counted, percent, sample_size
+from calibrant.inputs.printed import as_text
+from calibrant.inputs.wording import number, sample_size, with_interval
 
 if TYPE_CHECKING:
     from calibrant import Estimate
@@ -97,16 +97,13 @@ class Verdict:
         """Value and interval, and what they are worth."""
         estimate = self.measured
         seen = "" if not estimate.lower_bound else " of what so many classes let one see"
-        seen += "" if estimate.at_least is None else f", at least {estimate.at_least:.4f},"
-        ends = f"[{estimate.low:.4f}, {estimate.high:.4f}]"
-        return f"{estimate.value:.4f} {ends} at {percent(estimate.level)}{seen}"
+        seen += "" if estimate.at_least is None else f", at least {number(estimate.at_least)},"
+        return f"{with_interval(estimate.value, estimate.low, estimate.high, estimate.level)}{seen}"
 
     @property
     def size(self) -> str:
         """Number of rows, and of clusters."""
-        estimate = self.measured
-        within = "" if estimate.clusters is None else f" in {counted(estimate.clusters, 'cluster')}"
-        return f"{sample_size(estimate.n)}{within}"
+        return sample_size(self.measured.n, self.measured.clusters)
 
     @property
     def test(self) -> str:
@@ -150,7 +147,7 @@ class Verdict:
             counts_as = "" if self.inconclusive is None else f", counted as {self.inconclusive}"
             text += f"; {self._advice()}{counts_as}"
         if self.named is not None:
-            text += f"; {self.named.estimator}: {self.named.value:.4f} (the default interval decides)"
+            text += f"; {self.named.estimator}: {number(self.named.value)} (the default interval decides)"
         return text
 
     def _advice(self) -> str:
@@ -208,7 +205,7 @@ class RegretVerdict(Verdict):
     def shown(self) -> str:
         """Value and interval, per row."""
         found = self.measured
-        return f"{found.value:.4g} per row [{found.low:.4g}, {found.high:.4g}] at {percent(found.level)}"
+        return with_interval(found.value, found.low, found.high, found.level, unit=" per row")
 
     @property
     def size(self) -> str:
@@ -308,7 +305,10 @@ def check(
             word = click.style(word, fg=COLOURS[verdict.status], bold=True) if coloured() else word
             click.echo(f"{word}: {printable(verdict.sentence)}")
             if limit is not None:
-                tell_classes(verdict.measured)
+                from calibrant.inference.result import class_table
+
+                if table := as_text(class_table(verdict.measured)):
+                    tell(table)
             for caution in verdict.measured.cautions:
                 tell(caution)
     except BrokenPipeError:  # nobody reads the words; the exit code still tells

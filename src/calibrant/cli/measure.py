@@ -18,7 +18,6 @@ from calibrant.cli.output import (
     new_figure,
     printable,
     tell,
-    tell_classes,
     tell_json,
     write,
 )
@@ -33,11 +32,9 @@ from calibrant.cli.source import (
     settled,
     tell_cautions,
 )
-from calibrant.inputs.wording import percent, sample_size
-from calibrant.settings import REPORT
+from calibrant.inputs.wording import about, number, sample_size, with_interval
 
 if TYPE_CHECKING:
-    from calibrant import Estimate
     from calibrant.curves.curve import ReliabilityCurve
 
 TABLES = (".csv",)
@@ -61,29 +58,27 @@ def ece(file: str, estimator: str, as_json: bool, **given: Any) -> None:
       cat scores.csv | calibrant ece - --label y --scores score --pos-label spam --json
     """
 
-    def measured(source: Source) -> tuple[dict[str, Any], str, Estimate | None]:
+    def measured(source: Source) -> tuple[dict[str, Any], str]:
         from calibrant.estimators.base import chosen_for
 
         notion, norm = source.notion, given["norm"]
         chosen = chosen_for(notion, estimator, norm)
         if norm == "max" or not chosen.measures_ece:
             value = source.ask("ece", estimator=estimator, norm=norm)
-            about = {"value": value, "notion": notion.name, "estimator": str(chosen), "norm": norm}
-            return about, f"{value:.4f}", None
+            values = {"value": value, "notion": notion.name, "estimator": str(chosen), "norm": norm}
+            return values, number(value)
         options = {"level": given["level"], "rng": given["seed"], "n_resamples": given["n_resamples"]}
         estimate = source.ask("estimate", estimator=estimator, norm=norm, **options)
-        return estimate.to_dict(), str(estimate), estimate
+        return estimate.to_dict(), str(estimate)
 
     check_outputs([file], format=given["format"])
     source = read_source(file, given, measured)
     with source.refusing():
-        values, text, estimate = measured(source)
+        values, text = measured(source)
     if as_json:
         tell_json(values | source.about)
     else:
         tell(text)
-        if estimate is not None:
-            tell_classes(estimate)
 
 
 def _scores(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[float, ...]:
@@ -109,6 +104,7 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @options("path")
 @click.option("--at", callback=_scores, multiple=True, metavar="SCORE", help="Score, or several; 0.5,0.83.")
 @options(*DATA, "class_names", "notion", "level", "seed", "json")
+@click.option("--csv", "as_csv", is_flag=True, help="Print the whole curve as CSV.")
 @output(
     "-o",
     "--out",
@@ -135,31 +131,34 @@ def curve(
     file: str,
     at: tuple[float, ...],
     as_json: bool,
+    as_csv: bool,
     out: Path | None,
     method: str | None,
     simultaneous: bool,
     bandwidth: str | float | None,
     **given: Any,
 ) -> None:
-    """Print what a score means: how often it is right, by the rows of PATH with scores nearby.
+    """Print the reliability curve of the scores in PATH: observed frequency, interval and rows by score.
 
-    If scores are few and repeat, each of them is answered by its own rows, and none between them.
+    --at prints the frequency at given scores only. If scores are few and repeat, the curve has the scores
+    that occur, and none between them.
 
     \b
     Examples:
+      calibrant curve predictions.csv
       calibrant curve predictions.csv --at 0.83
       calibrant curve predictions.csv --at 0.5,0.9 --notion classwise --json
       calibrant curve predictions.csv -o curve.png
 
     Pictures need the extra: pip install 'calibrant[plot]'.
     """
-    if not at and out is None:
-        raise click.UsageError("give a score, --at 0.83 for instance, or -o for the whole curve")
     if method == "bayes" and bandwidth is not None:
         raise click.UsageError("--bandwidth goes with --method density")
     by_density = method == "density" or bandwidth is not None
     if by_density and simultaneous:
         raise click.UsageError("--simultaneous goes with --method bayes")
+    if as_csv and (as_json or at):
+        raise click.UsageError("--csv prints the whole curve; give it without --json and --at")
     check_outputs([file, names_file(given["class_names"])], out, format=given["format"])
     check_drawable(out)
     settled(given, one_score=True)
@@ -177,16 +176,25 @@ def curve(
         result = fitted(source, progress=bar)
     curves: Mapping[Any, ReliabilityCurve] = result if isinstance(result, Mapping) else {result.label: result}
     points = [point for label, fit in curves.items() for point in _points(fit, label, at)]
-    if as_json:
+    if as_csv:
+        tell(_table(curves).rstrip("\n"))
+    elif as_json and (at or out is not None):
         several = {"points": points} if len(points) > 1 else {}
         tell_json((points[0] if points else {}) | {"level": given["level"]} | source.about | several)
-    else:
+    elif as_json:
+        found = [fit._thinned().to_dict() for fit in curves.values()]
+        tell_json((found[0] if len(found) == 1 else {"curves": found}) | source.about)
+    elif at or out is not None:
         for point in points:
             tell(_sentence(point, given["level"]))
+    else:
+        tell("\n\n".join(str(fit) for fit in curves.values()))
     if out is not None:
         kind = out.suffix.lower()
         write(out, _table(curves) if kind in TABLES else _picture(out, result))
-        click.echo(printable(f"{'table' if kind in TABLES else 'picture'}: {out.resolve()}"), err=as_json)
+        click.echo(
+            printable(f"{'table' if kind in TABLES else 'picture'}: {out.resolve()}"), err=as_json or as_csv
+        )
 
 
 def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Iterator[dict[str, Any]]:
@@ -200,17 +208,15 @@ def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Itera
 
 
 def _sentence(point: dict[str, Any], level: float) -> str:
-    asked = point["notion"] if point["label"] is None else f"class {point['label']}"
+    asked = about(point["notion"], point["label"])
     if point["value"] is None:
         why = "does not occur" if point["discrete"] else "has no rows nearby"
-        return f"a score of {point['score']:g} {why} ({asked})"
-    few = ", too few to tell" if point["n_eff"] < REPORT.assessed_rows else ""
+        return f"score {point['score']:g}: {why} ({asked})"
     n = point["n_eff"]
-    rows = sample_size(n) if point["discrete"] else f"effective n nearby {n:.3g}"
-    return (
-        f"a score of {point['score']:g} means {point['value']:.4f} [{point['low']:.4f}, {point['high']:.4f}] "
-        f"at {percent(level)}, {rows}{few} ({asked})"
-    )
+    few = ", too few to tell" if n < REPORT.assessed_rows else ""
+    rows = sample_size(n) if point["discrete"] else f"effective local sample size {n:,.0f}"
+    frequency = with_interval(point["value"], point["low"], point["high"], level)
+    return f"score {point['score']:g}: observed frequency {frequency}, {rows}{few} ({asked})"
 
 
 def _picture(path: Path, result: Any) -> bytes:

@@ -11,12 +11,9 @@ import sys
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import click
-
-if TYPE_CHECKING:
-    from calibrant import Estimate
 
 #: Formats of pictures.
 PICTURES = (".png", ".svg", ".pdf")
@@ -75,25 +72,6 @@ def tell(text: object) -> None:
     """Print text that may quote a file."""
     for row in str(text).split("\n"):
         click.echo(printable(row))
-
-
-def tell_classes(estimate: Estimate, most: int = 12) -> None:
-    """Print a line for each class of a class-wise estimate, the worst first; of many, the first."""
-    from calibrant.assessment.text import short
-    from calibrant.inference.result import p_text, rejects, remarks
-
-    classes = sorted((estimate.by_class or {}).values(), key=lambda each: -each.value)
-    names = [short(str(each.label)) for each in classes[:most]]
-    width = max(map(len, names), default=0)
-    for name, each in zip(names, classes, strict=False):
-        interval = f"{each.value:.4f} [{each.low:.4f}, {each.high:.4f}]"
-        tell(f"  class {name:<{width}}  {interval}; {p_text(each)} (H0: calibrated)")
-    shown = zip(names, classes, strict=False)
-    about = [(f"class {name}", each, rejects(each.p_value, each.level)) for name, each in shown]
-    for line in remarks(about):
-        tell(f"  {line}")
-    if len(classes) > most:
-        tell(f"  ... and {len(classes) - most} classes with smaller errors; --json has all")
 
 
 def tell_json(values: object) -> None:

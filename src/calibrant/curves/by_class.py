@@ -9,12 +9,13 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from calibrant.inputs.errors import show
+from calibrant.inputs.printed import Block, Printed
 from calibrant.tasks.task import CalibrationTask
 
 Result = TypeVar("Result")
 
 
-class ByClass(Mapping[Any, Result], Generic[Result]):
+class ByClass(Printed, Mapping[Any, Result], Generic[Result]):
     """One result for each class, in the order of the columns.
 
     Parameters
@@ -61,8 +62,10 @@ class ByClass(Mapping[Any, Result], Generic[Result]):
         kind = type(next(iter((self.computed or self).values()))).__name__
         return f"ByClass({kind} of {show(*self)})"
 
-    def __str__(self) -> str:
-        return "\n".join(f"{label!r}: {result!r}" for label, result in self.items())
+    def _printed(self) -> Iterator[Block]:
+        for label, result in self.items():
+            name, answer, *_ = next(iter(result._printed()))  # type: ignore[attr-defined]
+            yield f"class {label}", f"{name} {answer}"
 
 
 def each_problem(

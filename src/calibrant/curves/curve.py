@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,7 +12,16 @@ import numpy as np
 from calibrant import inputs
 from calibrant.curves.band import corrected
 from calibrant.curves.by_class import ByClass, each_problem
-from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts, headline, table
+from calibrant.curves.histogram import (
+    Edges,
+    Rows,
+    Support,
+    check_picture,
+    common_lines,
+    counts,
+    frequency_cells,
+    subject,
+)
 from calibrant.curves.posterior_curve import at_each_score, through_all_scores
 from calibrant.estimators import Bayes, Density
 from calibrant.estimators.density import DensityFit
@@ -32,7 +41,8 @@ from calibrant.inputs.codec import (
     check_lengths,
     check_order,
 )
-from calibrant.inputs.wording import percent, size_name
+from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.wording import about, percent, size_name
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds import model_average
@@ -65,8 +75,8 @@ NODES, MAX_LOG_ODDS = 200, 20.0
 PRINTED_SCORES = np.arange(1, 10) / 10
 
 
-@dataclass(frozen=True)
-class Point(Serializable):
+@dataclass(frozen=True, repr=False)
+class Point(Printed, Serializable):
     """A calibration curve at given scores; arrays have the shape of these scores."""
 
     value: Annotated[Array, Shape(None), UNIT, Allow.NAN]
@@ -80,9 +90,31 @@ class Point(Serializable):
             Shape(self.value.shape).check(name, getattr(self, name))
         check_order(self, "low", "high")
 
+    def __repr__(self) -> str:
+        names = ("value", "low", "high", "n_eff")
+        return f"Point({', '.join(f'{name}={_plain(getattr(self, name))}' for name in names)})"
+
+    def _printed(self) -> Iterator[Block]:
+        yield self._table(np.full(np.shape(self.value), True))
+
+    def _table(
+        self,
+        shown: Array,
+        columns: Sequence[tuple[str, Sequence[str]]] = (),
+        level: float | None = None,
+        size: str = "effective sample size",
+    ) -> Table:
+        """Return a table of the scores that are `shown`, with further columns at the left."""
+        head = ["observed frequency", f"{percent(level)} interval" if level else "interval", size]
+        values = (np.ravel(each) for each in (self.value, self.low, self.high, self.n_eff))
+        rows = [frequency_cells(*map(float, each)) for each in zip(*values, strict=True)]
+        left = [texts for _, texts in columns]
+        cells = [[*(texts[k] for texts in left), *row] for k, row in enumerate(rows) if np.ravel(shown)[k]]
+        return Table([*(name for name, _ in columns), *head], cells)
+
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityCurve(Serializable):
+class ReliabilityCurve(Printed, Serializable):
     """Frequency of the outcome at every score, with a band.
 
     Attributes
@@ -207,21 +239,34 @@ class ReliabilityCurve(Serializable):
         return plot.curve(self, ax, **options)
 
     def __repr__(self) -> str:
-        return f"ReliabilityCurve({headline(self)}, {self.method})"
+        return f"ReliabilityCurve({subject(self)}, ECE {self.error:.4f}, {self.method})"
 
-    def __str__(self) -> str:
-        by_density = f"{self.kernel} bandwidth {self.bandwidth:.3g}"
-        how = ["by an average over maps" if self.method == "bayes" else by_density]
-        how += [f"{percent(self.level)} {self.band} band"] if self.band else []
-        how += [f"{self.n_boot} resamples"] if self.n_boot else []
-        printed = self.score if self.discrete else PRINTED_SCORES
-        at = self.at(printed)
-        columns = zip(printed, at.value, at.low, at.high, at.n_eff, strict=True)
-        rows = (row for row in columns if not np.isnan(row[1]))
-        digits = ".4g" if self.discrete else ".1f"
-        size = size_name(self.n) if self.discrete else "local n"
-        formats = {"score": digits, "frequency": ".3f", "low": ".3f", "high": ".3f", size: ".0f"}
-        return f"Reliability curve of {headline(self)}\n{', '.join(how)}\n{table(formats, rows)}"
+    def _printed(self) -> Iterator[Block]:
+        yield from common_lines(self)
+        by_density = f"ratio of {self.kernel} densities, bandwidth {self.bandwidth:.3g}"
+        yield "curve", "Bayesian model average" if self.method == "bayes" else by_density
+        resamples = f", {self.n_boot} resamples" if self.n_boot else ""
+        yield "band", f"{self.band}{resamples}" if self.band else "none"
+        scores = self.score if self.discrete else PRINTED_SCORES
+        at = self.at(scores)
+        known = np.isfinite(at.value)
+        size = size_name(self.n) if self.discrete else "effective local sample size"
+        yield at._table(known, [("score", [f"{score:.4g}" for score in scores])], self.level, size)
+
+    def _drawing(self) -> str:
+        from calibrant.report.chart import small
+
+        title = f"reliability curve, {about(self.notion, self.label)}"
+        return f'<div style="max-width: 180px">{small(self, title, f"curve-{id(self)}")}</div>\n'
+
+
+def _plain(values: Any) -> str:
+    """Return numbers without the names of their types; of many, the first and the last.
+
+    >>> _plain(np.float64(0.25)), _plain(np.array([0.5, 0.75]))
+    ('0.25', '[0.5 , 0.75]')
+    """
+    return np.array2string(np.asarray(values), precision=4, separator=", ", threshold=10)
 
 
 @one_blas_thread()
@@ -250,10 +295,15 @@ def curve_of(
     >>> curve = curve_of(task)
     >>> curve
     ReliabilityCurve(class 1, n=1000, ECE 0.1..., bayes)
-    >>> print("\\n".join(str(curve).splitlines()[:3]))
-    Reliability curve of class 1, n=1000, ECE 0.1...
-    by an average over maps, 95 % pointwise band
-    score  frequency    low   high  local n
+    >>> print("\\n".join(str(curve).splitlines()[:8]))
+    calibration error  0.1...
+    notion             binary, class 1
+    data               1,000 rows
+    curve              Bayesian model average
+    band               pointwise
+    <BLANKLINE>
+    score  observed frequency   95 % interval  effective local sample size
+    ...
     """
     inputs.check_choice("method", method, METHODS)
     level, generator = inputs.level(level), inputs.generator(rng)

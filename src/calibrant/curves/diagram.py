@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,10 +11,20 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.band import INTERVALS
-from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts, headline, table
+from calibrant.curves.histogram import (
+    Edges,
+    Rows,
+    Support,
+    check_picture,
+    common_lines,
+    counts,
+    frequency_cells,
+    subject,
+)
 from calibrant.estimators import Binned, parse
 from calibrant.estimators.binned import mapped
 from calibrant.inputs.codec import UNIT, Allow, Level, Probability, Size, check_lengths, check_order
+from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import percent, size_name
 from calibrant.score_data import Array, ScoreData
 from calibrant.tasks.notions import Notion
@@ -23,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityDiagram(inputs.Serializable):
+class ReliabilityDiagram(Printed, inputs.Serializable):
     """Mean score and frequency in each bin.
 
     Attributes
@@ -69,15 +80,29 @@ class ReliabilityDiagram(inputs.Serializable):
         return plot.diagram(self, ax, **options)
 
     def __repr__(self) -> str:
-        return f"ReliabilityDiagram({headline(self)}, {self.estimator})"
+        return f"ReliabilityDiagram({subject(self)}, ECE {self.error:.4f}, {self.estimator})"
 
-    def __str__(self) -> str:
-        how = f"{self.estimator} bins, {percent(self.level)} {self.interval} bars"
-        formats = dict.fromkeys(("from", "to", "score", "frequency", "low", "high"), ".3f")
-        formats[size_name(self.n)] = ".6g"
-        values = (self.score, self.frequency, self.low, self.high, self.count)
-        rows = (row for row in zip(self.edges[:-1], self.edges[1:], *values, strict=True) if row[-1] > 0)
-        return f"Reliability diagram of {headline(self)}\n{how}\n{table(formats, rows)}"
+    def _printed(self) -> Iterator[Block]:
+        yield from common_lines(self)
+        yield "bins", f"{self.estimator}, {self.interval} intervals"
+        head = [
+            "from",
+            "to",
+            "mean score",
+            "observed frequency",
+            f"{percent(self.level)} interval",
+            size_name(self.n),
+        ]
+        values = (self.frequency, self.low, self.high, self.count)
+        bins = zip(self.edges[:-1], self.edges[1:], self.score, *values, strict=True)
+        yield Table(
+            head,
+            [
+                [f"{a:.3f}", f"{b:.3f}", f"{score:.3f}", *frequency_cells(*each)]
+                for a, b, score, *each in bins
+                if each[-1] > 0
+            ],
+        )
 
 
 def bins_of(binning: str | Binned, mapping: Literal["one", "convex", "published"] | None = None) -> Binned:
@@ -114,11 +139,14 @@ def diagram_of(
     >>> diagram
     ReliabilityDiagram(class 1, n=4, ECE 0.2250, uniform:2)
     >>> print(diagram)
-    Reliability diagram of class 1, n=4, ECE 0.2250
-    uniform:2 bins, 95 % wilson bars
-     from     to  score  frequency    low   high  rows
-    0.000  0.500  0.200      0.500  0.095  0.905     2
-    0.500  1.000  0.850      1.000  0.342  1.000     2
+    calibration error  0.225
+    notion             binary, class 1
+    data               4 rows
+    bins               uniform:2, wilson intervals
+    <BLANKLINE>
+     from     to  mean score  observed frequency   95 % interval  rows
+    0.000  0.500       0.200               0.500  0.095 to 0.905     2
+    0.500  1.000       0.850               1.000  0.342 to 1.000     2
     """
     estimator = bins_of(binning, mapping)
     inputs.check_choice("interval", interval, tuple(INTERVALS))

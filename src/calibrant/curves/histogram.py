@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -11,7 +12,8 @@ import numpy as np
 from calibrant import inputs
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs.codec import NOT_NEGATIVE, UNIT, Ascending, Probability, Shape, Size, check_lengths
-from calibrant.inputs.wording import sample_size
+from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.wording import about, brief_size, count, number, sample_size, with_ends
 from calibrant.score_data import Array, Bins, ScoreData
 from calibrant.tasks.notions import Notion, named
 
@@ -27,7 +29,7 @@ Support: TypeAlias = tuple[Probability, Probability]
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreHistogram(Serializable):
+class ScoreHistogram(Printed, Serializable):
     """Number of rows in each score bin, by outcome.
 
     Attributes
@@ -65,49 +67,42 @@ class ScoreHistogram(Serializable):
         return plot.score_histograms(self, ax)
 
     def __repr__(self) -> str:
-        about, size = subject(self.notion, self.label), sample_size(self.n, "=")
-        return f"ScoreHistogram({about}, {size}, {self.positive.size} cells)"
+        return f"ScoreHistogram({subject(self)}, {self.positive.size} cells)"
 
-    def __str__(self) -> str:
-        share = self.positive.sum() / self.n
-        about, size = subject(self.notion, self.label), sample_size(self.n, "=")
-        title = f"Scores of {about}, {size}, {share:.1%} positive"
+    def _printed(self) -> Iterator[Block]:
+        share = f"{100 * self.positive.sum() / self.n:.1f} %"
+        yield "positive outcomes", f"{share} of {sample_size(self.n)}"
+        yield "notion", about(self.notion, self.label)
         first = np.unique(np.arange(PRINTED) * self.positive.size // PRINTED)
-        counts = (np.add.reduceat(count, first) for count in (self.positive, self.negative))
-        rows = zip(self.edges[first], self.edges[[*first[1:], -1]], *counts, strict=True)
-        formats = {"from": ".2f", "to": ".2f", "positive": ".6g", "negative": ".6g"}
-        return f"{title}\n{table(formats, rows)}"
+        sums = [np.add.reduceat(rows, first) for rows in (self.positive, self.negative)]
+        columns = zip(self.edges[first], self.edges[[*first[1:], -1]], *sums, strict=True)
+        yield Table(
+            ["from", "to", "positive", "negative"],
+            [[f"{a:.2f}", f"{b:.2f}", *(count(round(float(n), 1)) for n in rows)] for a, b, *rows in columns],
+        )
 
 
-def subject(notion: str, label: Any) -> str:
-    """Return the notion and the class label as text.
+def subject(result: Any) -> str:
+    """Return notion or class, and sample size, as they stand in a `repr`."""
+    named_label = result.notion if result.label is None else f"class {result.label!r}"
+    return f"{named_label}, {brief_size(result.n)}"
 
-    >>> subject("binary", "dog"), subject("confidence", None), subject("classwise", "dog")
-    ("class 'dog'", 'confidence', "class 'dog'")
+
+def common_lines(result: Any) -> Iterator[Block]:
+    """Return the lines that curves and diagrams have in common."""
+    yield "calibration error", number(result.error)
+    yield "notion", about(result.notion, result.label)
+    yield "data", sample_size(result.n)
+
+
+def frequency_cells(frequency: float, low: float, high: float, n: float) -> list[str]:
+    """Return the cells of a frequency, its interval and the rows behind it.
+
+    >>> frequency_cells(0.5, 0.25, 0.75, 12.0)
+    ['0.500', '0.250 to 0.750', '12']
     """
-    return notion if label is None else f"class {label!r}"
-
-
-def headline(result: Any) -> str:
-    """Return notion, sample size and error as text."""
-    return f"{subject(result.notion, result.label)}, {sample_size(result.n, '=')}, ECE {result.error:.4f}"
-
-
-def table(columns: Mapping[str, str], rows: Iterable[Sequence[float]]) -> str:
-    """Format numbers in columns; missing values are printed as a dash.
-
-    >>> print(table({"score": ".2f", "rows": ".0f"}, [(0.25, 12.0), (0.75, np.nan)]))
-    score  rows
-     0.25    12
-     0.75     -
-    """
-    cells = [list(columns)]
-    for row in rows:
-        formats = zip(row, columns.values(), strict=True)
-        cells.append(["-" if np.isnan(value) else format(value, spec) for value, spec in formats])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = (zip(row, widths, strict=True) for row in cells)
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in line) for line in lines)
+    value, left, right = with_ends(frequency, low, high, least=3)
+    return [value, "" if math.isnan(low) else f"{left} to {right}", "" if math.isnan(n) else count(round(n))]
 
 
 def check_subject(result: Any) -> None:
@@ -152,7 +147,9 @@ def histogram_of(
     >>> counted
     ScoreHistogram(class 'dog', n=3, 2 cells)
     >>> print(counted)
-    Scores of class 'dog', n=3, 33.3% positive
+    positive outcomes  33.3 % of 3 rows
+    notion             binary, class dog
+    <BLANKLINE>
     from    to  positive  negative
     0.00  0.50         0         1
     0.50  1.00         1         1

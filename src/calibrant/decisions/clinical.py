@@ -12,6 +12,7 @@ index (ICI), is the calibration error.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -22,6 +23,7 @@ from calibrant.curves.band import clopper_pearson
 from calibrant.inference.measured import Measured, Within, interval_deviate
 from calibrant.inputs import ROUNDING, InputError, Serializable, stream
 from calibrant.inputs.codec import Amount, Bounds, Level
+from calibrant.inputs.printed import Block, Printed
 from calibrant.inputs.wording import count, percent
 from calibrant.parallel import one_blas_thread
 from calibrant.posterior import posterior_of
@@ -41,7 +43,7 @@ MAX_LOG_WIDTH = 500.0
 
 
 @dataclass(frozen=True, repr=False)
-class Clinical(Serializable):
+class Clinical(Printed, Serializable):
     """Clinical measures of calibration of a binary score.
 
     Attributes
@@ -91,15 +93,24 @@ class Clinical(Serializable):
         )
         return f"Clinical({', '.join(texts)})"
 
-    def __str__(self) -> str:
-        parts = (("calibration intercept", self.intercept), ("slope", self.slope), ("O/E", self.ratio))
-        texts = [f"{name} {'unknown' if measure is None else f'{measure:.3f}'}" for name, measure in parts]
-        texts[-1] += (
-            f" (observed {count(round(self.observed, 1))}, expected {count(round(self.expected, 1))})"
+    def _printed(self) -> Iterator[Block]:
+        measures = (
+            ("calibration intercept", self.intercept),
+            ("calibration slope", self.slope),
+            ("O:E ratio", self.ratio),
+            ("E50", self.e50),
+            ("E90", self.e90),
         )
-        cells = " (intercept and slope from cells)" if self.from_cells else ""
-        text = f"{', '.join(texts)}; E50 {self.e50:.4f}, E90 {self.e90:.4f} at {percent(self.level)}{cells}"
-        return text[0].upper() + text[1:] + (f"; {self.missing}" if self.missing else "")
+        for name, measure in measures:
+            yield name, "unknown" if measure is None else str(measure)
+        yield (
+            "outcomes",
+            f"{count(round(self.observed, 1))} observed, {count(round(self.expected, 1))} expected",
+        )
+        cells = "; intercept and slope from cells" if self.from_cells else ""
+        yield "intervals", f"{percent(self.level)}{cells}"
+        if self.missing:
+            yield f"{self.missing[0].upper()}{self.missing[1:]}."
 
     def _check_fields(self) -> None:
         """Raise an error if a missing value has no reason, or a reason has no missing value."""

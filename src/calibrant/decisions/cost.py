@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.inputs import ROUNDING, InputError, InputTypeError, Serializable, is_number, show
 from calibrant.inputs.codec import Shape
+from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.score_data import Array
 
 # Actions of two costs. In a tie the first is optimal, as in decision curves.
@@ -19,7 +20,7 @@ MIN_DIFFERENCE, MAX_DIFFERENCE = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
-class Cost(Serializable):
+class Cost(Printed, Serializable):
     """Cost of every action for every true class.
 
     Attributes
@@ -111,6 +112,13 @@ class Cost(Serializable):
                 return replace(self, matrix=matrix, actions=actions, threshold=alarm / (alarm + miss))
         rule = "be a threshold, two costs, or a matrix of two actions that differ by class"
         raise InputError("cost", rule, got=f"a matrix of the shape {self.matrix.shape}")
+
+    def _printed(self) -> Iterator[Block]:
+        if self.threshold is not None:
+            yield "decision", f"act when the score is at least {self.threshold:.4g}"
+        rows = zip(self.labels, self.matrix, strict=True)
+        cells = [[str(label), *(f"{cost:.6g}" for cost in costs)] for label, costs in rows]
+        yield Table(["class", *(f"cost of {action}" for action in self.actions)], cells, names=1)
 
     def _check_fields(self) -> None:
         """Raise an error if the matrix does not fit classes, actions or threshold."""

@@ -5,6 +5,7 @@ The method is described in docs/methods/decision-regret.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -16,7 +17,8 @@ from calibrant.inputs import InputError, Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
 from calibrant.inputs.codec import UNIT, Ascending, Bounds, Level, Shape, Size, check_lengths, check_order
-from calibrant.inputs.wording import percent, sample_size
+from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.wording import brief_size, number, percent, sample_size, with_ends, with_interval
 from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array, ScoreData
 from calibrant.settings import DECISIONS
@@ -47,10 +49,8 @@ class WorstDecision(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return (
-            f"the worst decision is at {self.threshold:.4g}: {self.value:.3g} lost per row "
-            f"[{self.low:.3g}, {self.high:.3g}]"
-        )
+        regret = with_interval(self.value, self.low, self.high, unit=" per row")
+        return f"largest decision regret {regret} at threshold {number(self.threshold)}"
 
 
 class Difference(NamedTuple):
@@ -67,7 +67,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RegretCurve(Serializable):
+class RegretCurve(Printed, Serializable):
     """Net benefit and decision regret of acting at or above each threshold.
 
     Attributes
@@ -99,7 +99,7 @@ class RegretCurve(Serializable):
     >>> score = rng.random(2000)
     >>> curve = calibrant.regret_curve(rng.random(2000) < score**2, score)
     >>> print(curve.worst)
-    the worst decision is at 0.36: 0.0345 lost per row [0.0198, 0.0509]
+    largest decision regret 0.0345 per row (0.0198 to 0.0509) at threshold 0.360
     """
 
     _computed: ClassVar[tuple[str, ...]] = ("worst",)
@@ -123,19 +123,24 @@ class RegretCurve(Serializable):
         return WorstDecision(float(self.thresholds[k]), float(self.value[k]), *ends)
 
     def __repr__(self) -> str:
-        return f"RegretCurve({len(self.thresholds)} thresholds, {self.worst}, {sample_size(self.n, '=')})"
+        return f"RegretCurve({len(self.thresholds)} thresholds, {self.worst}, {brief_size(self.n)})"
 
-    def __str__(self) -> str:
-        rows = [f"{'threshold':>9}  {'regret':>8}  {'band':^20}  net benefit, recalibrated, treating all"]
+    def _printed(self) -> Iterator[Block]:
+        worst = self.worst
+        regret = with_interval(worst.value, worst.low, worst.high, self.level, unit=" per row")
+        yield "largest decision regret", regret
+        yield "at threshold", number(worst.threshold)
+        yield "data", sample_size(self.n)
         step = max(1, len(self.thresholds) // 10)
-        shown = range(step - 1, len(self.thresholds), step) if step > 1 else range(len(self.thresholds))
-        for k in shown:
-            band = f"[{self.low[k]:.4f}, {self.high[k]:.4f}]"
+        rows = []
+        for k in range(step - 1, len(self.thresholds), step):
+            value, low, high = with_ends(*(float(part[k]) for part in (self.value, self.low, self.high)))
+            benefits = (self.net_benefit, self.recalibrated, self.treat_all)
             rows.append(
-                f"{self.thresholds[k]:9.4g}  {self.value[k]:8.4f}  {band:^20}  {self.net_benefit[k]:.4f}, "
-                f"{self.recalibrated[k]:.4f}, {self.treat_all[k]:.4f}"
+                [f"{self.thresholds[k]:.4g}", value, f"{low} to {high}", *(f"{b[k]:.4f}" for b in benefits)]
             )
-        return "\n".join([*rows, f"{self.worst}; band at {percent(self.level)}, {sample_size(self.n)}"])
+        band = f"{percent(self.level)} band"
+        yield Table(["threshold", "regret", band, "net benefit", "if recalibrated", "treat all"], rows)
 
     def _check_fields(self) -> None:
         """Raise an error for arrays of wrong length and for bands that do not contain the values."""

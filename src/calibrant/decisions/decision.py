@@ -6,6 +6,7 @@ The method is described in docs/methods/decision-regret.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,8 @@ from calibrant.inference.measured import Extended
 from calibrant.inputs import Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs.codec import UNIT, Level, Size, check_order
-from calibrant.inputs.wording import percent, sample_size
+from calibrant.inputs.printed import Block, Printed
+from calibrant.inputs.wording import brief_size, number, percent, sample_size, with_interval
 from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask
@@ -31,7 +33,7 @@ Row = tuple[str, float, float | None, float | None, str]
 
 
 @dataclass(frozen=True)
-class BestThreshold(Serializable):
+class BestThreshold(Printed, Serializable):
     """The threshold of least expected cost, and that cost.
 
     Attributes
@@ -66,8 +68,15 @@ class BestThreshold(Serializable):
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(5000)
     >>> best = calibrant.best_threshold(rng.random(5000) < score**2, score, (1, 9), rng=0)
-    >>> print(str(best).split(": ")[0])
-    act when the score is at least 0.318 [0.296, 0.337] instead of 0.1
+    >>> print(best)
+    best decision           act when the score is at least 0.318 (95 % interval of
+                            the threshold 0.296 to 0.337)
+    threshold of the costs  0.1
+    cost                    0.445 per row (95 % interval 0.415 to 0.469)
+    difference              0.113 per row (0.088 to 0.143) less than at the
+                            threshold of the costs
+    cost if recalibrated    0.445 per row
+    data                    5,000 rows
     """
 
     value: Extended
@@ -90,24 +99,26 @@ class BestThreshold(Serializable):
         return self.value
 
     def __repr__(self) -> str:
-        size = sample_size(self.n, "=")
-        return f"BestThreshold({_threshold_text(self.value)}, cost {self.cost:.3g} per row, {size})"
+        size, cost = brief_size(self.n), number(self.cost)
+        return f"BestThreshold({_threshold_text(self.value)}, cost {cost} per row, {size})"
 
-    def __str__(self) -> str:
-        act = {0.0: "always act", math.inf: "never act"}.get(
-            self.value, f"act when the score is at least {self.value:.3g}"
+    def _printed(self) -> Iterator[Block]:
+        side, gain, far = "less", self.gain, (self.gain_low, self.gain_high)
+        if gain < 0:
+            side, gain, far = "more", -gain, (-self.gain_high, -self.gain_low)
+        value, low, high = map(_threshold_text, (self.value, self.low, self.high))
+        act = f"act when the score is at least {value}"
+        act = {0.0: "always act", math.inf: "never act"}.get(self.value, act)
+        yield "best decision", f"{act} ({percent(self.level)} interval of the threshold {low} to {high})"
+        yield "threshold of the costs", f"{self.implied_threshold:.4g}"
+        cost = with_interval(self.cost, self.cost_low, self.cost_high, self.level, unit=" per row")
+        yield "cost", cost
+        yield (
+            "difference",
+            f"{with_interval(gain, *far, unit=' per row')} {side} than at the threshold of the costs",
         )
-        side, far = "less", (self.gain_low, self.gain_high)
-        if self.gain < 0:
-            side, far = "more", (-self.gain_high, -self.gain_low)
-        return (
-            f"{act} [{_threshold_text(self.low)}, {_threshold_text(self.high)}] "
-            f"instead of {self.implied_threshold:.4g}: "
-            f"cost {self.cost:.3g} per row [{self.cost_low:.3g}, {self.cost_high:.3g}] "
-            f"at {percent(self.level)}, "
-            f"{abs(self.gain):.3g} {side} than as is [{far[0]:.3g}, {far[1]:.3g}]; "
-            f"acting on recalibrated scores costs {self.cost_recalibrated:.3g}; {sample_size(self.n)}"
-        )
+        yield "cost if recalibrated", f"{number(self.cost_recalibrated)} per row"
+        yield "data", sample_size(self.n)
 
     def _check_fields(self) -> None:
         """Raise an error for thresholds outside [0, 1] and intervals that do not contain their value."""
@@ -120,7 +131,7 @@ class BestThreshold(Serializable):
 
 
 @dataclass(frozen=True)
-class Decision(Serializable):
+class Decision(Printed, Serializable):
     """Decision regret of the scores at given costs and, for two costs, the best threshold.
 
     Attributes
@@ -140,24 +151,29 @@ class Decision(Serializable):
             best = best_threshold_of(task, cost, level=level)
         return cls(regret_of(task, cost, level=level, seed=seed), best)
 
+    def _printed(self) -> Iterator[Block]:
+        yield from self.regret._printed()
+        if self.best is not None:
+            yield from self.best._printed()
+
     @property
     def sentences(self) -> list[str]:
         """The regret per thousand rows, and what recalibration or another threshold recovers of it."""
         lost, least = self.regret, "at least " if self.regret.lower_bound else ""
         value, low, high, back = (ROWS * x for x in (lost.value, lost.low, lost.high, lost.recovered))
-        interval = f"[{low:.3g}, {high:.3g}]"
-        text = f"With {self.about} the decision regret is {least}{value:.3g} per thousand rows {interval}"
+        lost_text = with_interval(value, low, high, lost.level, unit=" per thousand rows")
+        text = f"With {self.about} the decision regret is {least}{lost_text}"
         sentences = [
             f"{text}, which is compatible with none."
             if low == 0
-            else f"{text}; recalibrating recovers {back:.3g}."
+            else f"{text}; recalibrating recovers {number(back)}."
         ]
         if self.best is not None and self.best.gain_low > 0:
             best = self.best
             act = f"acting when the score is at least {best.value:.3g}"
             act = {0.0: "always acting", math.inf: "never acting"}.get(best.value, act)
-            ends = f"[{ROWS * best.gain_low:.3g}, {ROWS * best.gain_high:.3g}]"
-            sentences.append(f"On the scores as they are, {act} recovers {ROWS * best.gain:.3g} {ends}.")
+            gained = with_interval(ROWS * best.gain, ROWS * best.gain_low, ROWS * best.gain_high)
+            sentences.append(f"On the scores as they are, {act} recovers {gained}.")
         return [*sentences, *(f"{caution[0].upper()}{caution[1:]}." for caution in lost.cautions)]
 
     @property
@@ -240,4 +256,4 @@ def _separating_threshold(score: Array, first: int, given: float) -> float:
 
 
 def _threshold_text(threshold: float) -> str:
-    return {0.0: "always", math.inf: "never"}.get(threshold, f"{threshold:.3g}")
+    return {0.0: "always", math.inf: "never"}.get(threshold, number(threshold))

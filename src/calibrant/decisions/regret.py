@@ -5,7 +5,7 @@ The method is described in docs/methods/decision-regret.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,8 @@ from calibrant.inference.result import Null
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable, class_labels, generator
 from calibrant.inputs import level as check_level
 from calibrant.inputs.codec import Amount, Bounds, Count, Level, Probability, Size, check_order
-from calibrant.inputs.wording import percent, sample_size
+from calibrant.inputs.printed import Block, Printed
+from calibrant.inputs.wording import brief_size, number, p_value, sample_size, with_ends, with_interval
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.posterior.softmax import FEW, SoftmaxPosterior
 from calibrant.score_data import Array
@@ -34,7 +35,7 @@ STEPS, QUANTILES = 512, (0.5, 0.95)
 
 
 @dataclass(frozen=True)
-class Regret(Serializable):
+class Regret(Printed, Serializable):
     """Decision regret: the extra cost per row of acting on the scores instead of on calibrated ones.
 
     Attributes
@@ -77,9 +78,16 @@ class Regret(Serializable):
     >>> score = rng.random(2000)
     >>> answer = calibrant.regret(rng.random(2000) < score**2, score, (1, 9), rng=0)
     >>> answer
-    Regret(0.103 [0.0567, 0.19] per row, n=2000)
-    >>> print(str(answer).split(": ")[0])
-    a false alarm costs 1, a miss 9 (act when the score is at least 0.1)
+    Regret(0.103 [0.057, 0.190] per row, n=2000)
+    >>> print(answer)
+    decision regret         0.103 per row (95 % interval 0.057 to 0.190)
+    of all rows             206
+    recovered               0.103 per row by recalibration
+    expected if calibrated  0.000012
+    test                    p = 8.1e-06 (H0: no decision regret)
+    decision                a false alarm costs 1, a miss 9 (act when the score is
+                            at least 0.1)
+    data                    2,000 rows
     """
 
     value: Amount
@@ -122,26 +130,23 @@ class Regret(Serializable):
     @property
     def p_text(self) -> str:
         """The p-value and its null hypothesis."""
-        p = (
-            f"p <= {DECISIONS.min_p_value:g}"
-            if self.p_value <= DECISIONS.min_p_value
-            else f"p = {self.p_value:.2g}"
-        )
-        return f"{p} (H0: no decision regret)"
+        return f"{p_value(self.p_value, DECISIONS.min_p_value)} (H0: no decision regret)"
 
     def __repr__(self) -> str:
-        return (
-            f"Regret({self.value:.3g} [{self.low:.3g}, {self.high:.3g}] per row, {sample_size(self.n, '=')})"
-        )
+        value, low, high = with_ends(self.value, self.low, self.high)
+        return f"Regret({value} [{low}, {high}] per row, {brief_size(self.n)})"
 
-    def __str__(self) -> str:
+    def _printed(self) -> Iterator[Block]:
         least = "at least " if self.lower_bound else ""
-        return (
-            f"{self.decision}: decision regret {least}{self.value:.3g} per row "
-            f"[{self.low:.3g}, {self.high:.3g}] at {percent(self.level)}, {self.total:.3g} for the data; "
-            f"recalibrating recovers {self.recovered:.3g}; expected if calibrated: {self.null.mean:.2g}; "
-            f"{self.p_text}; {sample_size(self.n)}" + "".join(f"\n{caution}" for caution in self.cautions)
-        )
+        regret = with_interval(self.value, self.low, self.high, self.level, unit=" per row")
+        yield "decision regret", f"{least}{regret}"
+        yield "of all rows", number(self.total)
+        yield "recovered", f"{number(self.recovered)} per row by recalibration"
+        yield "expected if calibrated", number(self.null.mean)
+        yield "test", self.p_text
+        yield "decision", self.decision
+        yield "data", sample_size(self.n)
+        yield from self.cautions
 
     def _check_fields(self) -> None:
         """Raise an error for values that are impossible with these costs."""

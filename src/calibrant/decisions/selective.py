@@ -10,6 +10,7 @@ coverages: its width is a quantile of the largest standardised sum, simulated fr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -32,7 +33,8 @@ from calibrant.inputs.codec import (
     check_lengths,
     check_order,
 )
-from calibrant.inputs.wording import counted, percent, sample_size
+from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.wording import brief_size, number, percent, sample_size, shares, with_interval
 from calibrant.parallel import cached_property, one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
@@ -74,7 +76,7 @@ class Coverage(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RiskCoverage(Serializable):
+class RiskCoverage(Printed, Serializable):
     """Risk-coverage curve: accuracy of the most confident predictions at each coverage.
 
     Attributes
@@ -187,23 +189,22 @@ class RiskCoverage(Serializable):
         Ascending().check("confidence", -self.confidence)
 
     def __repr__(self) -> str:
-        return f"RiskCoverage({self.notion}, {sample_size(self.n, '=')}, AURC {self.aurc:.4f})"
+        return f"RiskCoverage({self.notion}, {brief_size(self.n)}, AURC {self.aurc})"
 
-    def __str__(self) -> str:
-        whole, half = self.accuracy_at(1), self.accuracy_at(0.5)
-        texts = (
-            f"{100 * point.value:.1f} % [{100 * point.low:.1f}, {100 * point.high:.1f}] right"
-            for point in (half, whole)
-        )
-        most_confident, every = texts
-        called = named(self.notion).reading.score
-        within = "" if self.clusters is None else f" in {counted(self.clusters, 'cluster')}"
-        return (
-            f"The most confident {100 * half.coverage:.0f} % of rows "
-            f"({called} of {half.confidence:.3g} or more) are {most_confident}, all of them {every}; "
-            f"AURC {self.aurc:.4f}, {self.e_aurc:.4f} of it above the best order, "
-            f"at {percent(self.level)}; {sample_size(self.n)}{within}"
-        )
+    def _printed(self) -> Iterator[Block]:
+        yield "AURC", with_interval(self.aurc.value, self.aurc.low, self.aurc.high, self.level)
+        yield "E-AURC", with_interval(self.e_aurc.value, self.e_aurc.low, self.e_aurc.high, self.level)
+        yield "notion", self.notion
+        yield "data", sample_size(self.n, self.clusters)
+        points = dict.fromkeys(self.accuracy_at(k / 10) for k in range(1, 11))
+        rows = []
+        for point in points:
+            value, low, high = shares(point.value, point.low, point.high)
+            rows.append(
+                [f"{100 * point.coverage:.0f} %", value, f"{low} to {high}", number(point.confidence)]
+            )
+        score = named(self.notion).reading.score
+        yield Table(["coverage", "accuracy", f"{percent(self.level)} interval", f"{score} at least"], rows)
 
 
 @one_blas_thread()

@@ -5,7 +5,7 @@ The interval of a difference combines the intervals of docs/methods/confidence-i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import erfc, sqrt
 from statistics import NormalDist
@@ -19,10 +19,11 @@ from calibrant.estimators import EstimatorLike, Norm
 from calibrant.inference.canonical import contributions_of_rows
 from calibrant.inference.clusters import by_cluster
 from calibrant.inference.estimate import estimate, influence, signs
-from calibrant.inference.result import Estimate
+from calibrant.inference.result import LEAST_P, Estimate, estimate_table
 from calibrant.inputs import ROUNDING, InputError, Serializable
 from calibrant.inputs.codec import Bounds, Level, Probability, check_order
-from calibrant.inputs.wording import percent
+from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.wording import about, p_value, percent, sample_size, short, with_ends, with_interval
 from calibrant.parallel import one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array
@@ -42,7 +43,7 @@ UNEQUAL = (
 
 
 @dataclass(frozen=True)
-class Difference(Serializable):
+class Difference(Printed, Serializable):
     """Calibration error of a model minus that of a baseline on the same labels.
 
     Attributes
@@ -67,16 +68,14 @@ class Difference(Serializable):
     p_value: Probability
     correlation: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
 
-    def __str__(self) -> str:
-        p = "p <= 0.001" if self.p_value <= 0.001 else f"p = {self.p_value:.2g}"
-        return (
-            f"{self.model} - {self.baseline}: {self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}] "
-            f"at {percent(self.level)}; {p} (H0: equal errors)"
-        )
+    def _printed(self) -> Iterator[Block]:
+        difference = with_interval(self.value, self.low, self.high, self.level, "+")
+        yield f"{short(self.model, 12)} - {short(self.baseline, 12)}", difference
+        yield "test", f"{p_value(self.p_value, LEAST_P, '<')} (H0: equal calibration errors)"
 
     def __repr__(self) -> str:
-        ends = f"[{self.low:+.4f}, {self.high:+.4f}]"
-        return f"Difference({self.model} - {self.baseline}, {self.value:+.4f} {ends})"
+        value, low, high = with_ends(self.value, self.low, self.high, "+")
+        return f"Difference({self.model} - {self.baseline}, {value} [{low}, {high}])"
 
     def _check_fields(self) -> None:
         """Raise an error for an interval that does not contain the value."""
@@ -84,7 +83,7 @@ class Difference(Serializable):
 
 
 @dataclass(frozen=True)
-class Comparison(Serializable):
+class Comparison(Printed, Serializable):
     """Estimates of several models on the same labels, and their paired differences from a baseline.
 
     Attributes
@@ -110,9 +109,21 @@ class Comparison(Serializable):
             if ratio > REPORT.width_ratio
         )
 
-    def __str__(self) -> str:
-        lines = [f"{name}: {estimate}" for name, estimate in self.estimates.items()]
-        return "\n".join([*lines, *map(str, self.differences.values()), *self.cautions])
+    def _printed(self) -> Iterator[Block]:
+        yield estimate_table("model", list(self.estimates.items()))
+        first, rows = self.estimates[self.baseline], []
+        for name, each in self.differences.items():
+            value, low, high = with_ends(each.value, each.low, each.high, "+")
+            p = p_value(each.p_value, LEAST_P, "<").removeprefix("p ").removeprefix("= ")
+            rows.append([f"{name} - {self.baseline}", value, f"{low} to {high}", p])
+        yield Table(["models", "difference", f"{percent(first.level)} interval", "p"], rows, names=1)
+        yield "tests", "H0: the model is calibrated; H0: equal calibration errors"
+        yield "notion", about(first.notion, first.label)
+        yield "estimator", first.estimator
+        yield "data", sample_size(first.n, first.clusters)
+        for name, each in self.estimates.items():
+            yield from (f"{name}: {caution}" for caution in (*each.remarks, *each.cautions))
+        yield from self.cautions
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.estimates)}; baseline {self.baseline})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -18,7 +17,8 @@ from calibrant.inference.measured import Measured
 from calibrant.inference.multiplicity import each_level
 from calibrant.inputs import ROUNDING, InputError, Predictions, Seed, Serializable
 from calibrant.inputs.codec import Bounds, Count, Level
-from calibrant.inputs.wording import percent
+from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.wording import counted, percent, with_ends
 from calibrant.maps.folds import cross_fitted, in_folds, methods_for
 from calibrant.maps.methods import canonical_name
 from calibrant.parallel import one_blas_thread
@@ -68,7 +68,7 @@ class MapFigures(Serializable):
 
 
 @dataclass(frozen=True)
-class MapComparison(Serializable):
+class MapComparison(Printed, Serializable):
     """Cross-validated comparison of calibration maps; see `calibrant.compare_calibrators`.
 
     Attributes
@@ -121,34 +121,28 @@ class MapComparison(Serializable):
     def __iter__(self) -> Iterator[MapFigures]:
         return iter(self.table)
 
-    def __str__(self) -> str:
-        lines = _conclusion(self)
+    def _printed(self) -> Iterator[Block]:
+        yield from _conclusion(self)
+        interval = f"{percent(self.level)} interval"
         for title, name in (("log loss", "log_loss"), ("Brier score", "brier"), ("ECE", "ece")):
-            change, differences = "difference from the scores as they are", self._differences(name)
+            change, differences = "minus identity", self._differences(name)
             if name == "log_loss" and self.best_group and self[IDENTITY].infinite_rows:
-                change = f"minus {self.best_group[0]} (simultaneous)"
-                differences = [row.from_best for row in self.table]
+                change, differences = f"minus {self.best_group[0]}", [row.from_best for row in self.table]
                 differences[0] = None
-            cells = [("method", title, change)]
+            rows = []
             for row, difference in zip(self.table, differences, strict=True):
                 figure: Figure = getattr(row, name)
-                finite = np.isfinite(figure.value)
-                value = _span(figure) if finite else f"infinite ({_rows(row.infinite_rows)})"
-                cells.append((row.method, value, "" if difference is None else _span(difference, "+")))
-            wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-            lines += [
-                "",
-                *("  ".join(map(str.ljust, line, wide)).rstrip() for line in cells),
-            ]
-        return "\n".join(
-            [
-                *lines,
-                "",
-                f"{self.folds} folds of {self.rows} rows, ECE by {self.notion}; {percent(self.level)} "
-                f"intervals; seed {self.seed}",
-                "differences are paired by row; those of log loss hold for all methods together",
-            ]
-        )
+                value = _cells(figure)
+                if not np.isfinite(figure.value):
+                    value = ["infinite", f"({counted(row.infinite_rows, 'row')})"]
+                rows.append(
+                    [row.method, *value, *(["", ""] if difference is None else _cells(difference, "+"))]
+                )
+            yield Table(["method", title, interval, change, interval], rows, names=1)
+        yield "identity", "the scores as they are"
+        yield "differences", "paired by row; those of log loss are simultaneous over all methods"
+        yield "notion of the ECE", self.notion
+        yield "data", f"{counted(self.rows, 'row')} in {self.folds} folds, seed {self.seed}"
 
     def _differences(self, name: str) -> list[Measured | None]:
         """Return the differences of a loss from the identity; None for the identity itself."""
@@ -314,24 +308,17 @@ def _conclusion(comparison: MapComparison) -> list[str]:
     else:
         lines = [f"no single best method: {len(group)} do not differ significantly in log loss"]
         if comparison.better:
-            lines += _listed("significantly better than leaving the scores as they are:", comparison.better)
+            lines += [
+                f"significantly better than leaving the scores as they are: {', '.join(comparison.better)}"
+            ]
     if len(group) > 1:
-        lines += _listed("best group:", group)
-    infinite = [f"{row.method} ({_rows(row.infinite_rows)})" for row in rows if row.infinite_rows]
+        lines += [f"best group: {', '.join(group)}"]
+    infinite = [f"{row.method} ({counted(row.infinite_rows, 'row')})" for row in rows if row.infinite_rows]
     if infinite and group:
-        lines += _listed("log loss is infinite, as a class of probability 0 occurred:", infinite)
+        lines += [f"log loss is infinite, as a class of probability 0 occurred: {', '.join(infinite)}"]
     return lines
 
 
-def _listed(title: str, names: Sequence[str]) -> list[str]:
-    """Return a title and names as lines."""
-    return textwrap.wrap(f"{title} {', '.join(names)}", 79, subsequent_indent="  ", break_on_hyphens=False)
-
-
-def _rows(count: int) -> str:
-    return f"{count} row{'s' * (count != 1)}"
-
-
-def _span(number: Measured, sign: str = "") -> str:
-    value, low, high = (f"{each:{sign}.4f}" for each in (number.value, number.low, number.high))
-    return f"{value} [{low}, {high}]"
+def _cells(number: Measured, sign: str = "") -> list[str]:
+    value, low, high = with_ends(number.value, number.low, number.high, sign)
+    return [value, f"{low} to {high}"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, isfinite, isinf
 from typing import Annotated, Any, TypeAlias
 
 from calibrant.inputs import ROUNDING, InputError, Serializable
 from calibrant.inputs.codec import Allow, Bounds, check_order
+from calibrant.inputs.printed import Block, Printed
+from calibrant.inputs.wording import with_interval
 
 #: A number that may be infinite, as a log loss.
 Extended: TypeAlias = Annotated[float, Allow.INFINITY]
@@ -26,7 +29,7 @@ def interval_deviate(level: float, clusters: float = inf) -> float:
 
 
 @dataclass(frozen=True)
-class Measured(Serializable):
+class Measured(Printed, Serializable):
     """A number with its confidence interval.
 
     Attributes
@@ -36,16 +39,16 @@ class Measured(Serializable):
 
     Examples
     --------
-    >>> f"{Measured(1.25, 0.5, 2.0):.1f}"
-    '1.2 [0.5, 2.0]'
+    >>> print(Measured(1.25, 0.5, 2.0))
+    1.25 (0.50 to 2.00)
     """
 
     value: Extended
     low: Extended
     high: Extended
 
-    def __format__(self, digits: str) -> str:
-        return f"{self.value:z{digits}} [{self.low:z{digits}}, {self.high:z{digits}}]"
+    def _printed(self) -> Iterator[Block]:
+        yield with_interval(self.value, self.low, self.high)
 
     def _check_fields(self) -> None:
         """Raise an error for an interval that does not contain the value."""

@@ -14,6 +14,8 @@ from calibrant.estimators import Estimator, Function, resolve
 from calibrant.inference.population import Curve, Population
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable
 from calibrant.inputs.codec import Amount, Bounds, Count, Number, Probability
+from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.wording import about, counted
 from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array, Sample
 from calibrant.settings import RECOMMENDATION
@@ -79,7 +81,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Recommendation(Serializable):
+class Recommendation(Printed, Serializable):
     """Estimators ranked on the scores of a model.
 
     Attributes
@@ -116,34 +118,27 @@ class Recommendation(Serializable):
         """The estimator with the smallest loss."""
         return self.ranking[0].estimator
 
-    def __str__(self) -> str:
-        asked = self.notion if self.label is None else f"class {self.label}"
+    def _printed(self) -> Iterator[Block]:
         tied = [ranked.estimator for ranked in self.ranking[1:] if ranked.tied]
-        close = f" (within noise of it: {', '.join(tied)})" if tied else ""
+        yield "best estimator", f"{self.best} (within noise of it: {', '.join(tied)})" if tied else self.best
+        yield "notion", about(self.notion, self.label)
+        yield (
+            "data",
+            f"{counted(self.n, 'row')}, {self.repetitions} simulated data sets per curve, seed {self.seed}",
+        )
         shapes = list(dict.fromkeys(row.shape for row in self.table))
-        curves = len({row.curve for row in self.table})
-        lines = [["estimator", "loss", "+-", *shapes]]
+        losses, errors = [], []
         for ranked in self.ranking:
             rows = [row for row in self.table if row.estimator == ranked.estimator]
             by_shape = [[row.p95 for row in rows if row.shape == shape] for shape in shapes]
-            name = ranked.estimator + f" ({ranked.resolved})" * (ranked.estimator == "auto")
-            numbers = [f"{ranked.loss:.2f}", f"{ranked.se:.2f}", *(f"{np.mean(p95):.4f}" for p95 in by_shape)]
-            lines.append([name, *numbers])
-        wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        body = [
-            "  ".join([line[0].ljust(wide[0]), *map(str.rjust, line[1:], wide[1:])]).rstrip()
-            for line in lines
-        ]
-        return "\n".join(
-            [
-                f"best for these scores ({asked}, n = {self.n}): {self.best}{close}",
-                *body,
-                f"loss: geometric mean over {curves} curves of the 95 % error, relative to the best; "
-                "columns: that error by shape",
-                f"{self.repetitions} simulated data sets a curve, seed {self.seed}"
-                + "".join(f"; {caution}" for caution in self.cautions),
-            ]
-        )
+            losses.append([ranked.estimator, ranked.resolved, f"{ranked.loss:.2f}", f"{ranked.se:.2f}"])
+            errors.append([ranked.estimator, *(f"{np.mean(p95):.4f}" for p95 in by_shape)])
+        yield Table(["estimator", "resolved", "loss", "standard error"], losses, names=2)
+        curves = len({row.curve for row in self.table})
+        yield f"Loss: geometric mean over {curves} curves of the 95 % error, relative to the best estimator."
+        yield "95 % error by shape of the calibration curve:"
+        yield Table(["estimator", *shapes], errors, names=1)
+        yield from self.cautions
 
     def __repr__(self) -> str:
         return f"Recommendation({self.notion}, n={self.n}, best {self.best} of {len(self.ranking)})"

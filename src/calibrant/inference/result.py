@@ -5,7 +5,7 @@ The methods are described in docs/methods/confidence-intervals.md and docs/metho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -21,17 +21,29 @@ from calibrant.inputs.codec import (
     Size,
     check_order,
 )
-from calibrant.inputs.wording import counted, few_of, percent, sample_size
+from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.wording import (
+    PRINTED_AS_0,
+    about,
+    brief_size,
+    few_of,
+    number,
+    p_value,
+    percent,
+    sample_size,
+    with_ends,
+    with_interval,
+)
 from calibrant.tasks import named
 
 # Smallest p-value of the default number of simulated data sets, 1 / (1 + 999).
 LEAST_P = 0.001
-# Lower ends below this are printed as 0, both in percentage points and as fractions.
-PRINTED_AS_0 = 0.000095
+# Number of classes that are printed.
+LISTED_CLASSES = 12
 
 
 @dataclass(frozen=True)
-class Null(Serializable):
+class Null(Printed, Serializable):
     """Null distribution of the estimate: its values if the model is calibrated, at the same sample size.
 
     Attributes
@@ -57,9 +69,14 @@ class Null(Serializable):
         for level, quantile in self.quantiles.items():
             bounds.check(f"null.quantiles[{level}]", quantile)
 
+    def _printed(self) -> Iterator[Block]:
+        yield "expected if calibrated", number(self.mean)
+        for level, quantile in self.quantiles.items():
+            yield f"{percent(level)} quantile", number(quantile)
+
 
 @dataclass(frozen=True)
-class Estimate(Serializable):
+class Estimate(Printed, Serializable):
     """A calibration error with its confidence interval, null distribution and test of calibration.
 
     Attributes
@@ -169,31 +186,31 @@ class Estimate(Serializable):
         return self.notion if self.label is None else f"class {self.label}"
 
     def __repr__(self) -> str:
-        ends, size = f"[{self.low:.4f}, {self.high:.4f}]", sample_size(self.n, "=")
-        return f"Estimate({self.value:.4f} {ends}, {self.about}, {size})"
+        value, low, high = with_ends(self.value, self.low, self.high)
+        return f"Estimate({value} [{low}, {high}], {self.about}, {brief_size(self.n)})"
 
-    def __str__(self) -> str:
-        name = NAMES[self.norm]
-        conservative = ", conservative" if self.conservative else ""
-        within = "" if self.clusters is None else f" in {counted(self.clusters, 'cluster')}"
-        return (
-            f"{name} ({self.about}) {self.value:.4f} [{self.low:.4f}, {self.high:.4f}] "
-            f"at {percent(self.level)}{conservative}{self._parts}; "
-            f"{expected_if_calibrated(self, '{:.4f}'.format)}; {p_text(self)} (H0: calibrated); "
-            f"{sample_size(self.n)}{within}, {self.estimator}"
-            + "".join(f"\n{each}" for each in (*self.remarks, *self.cautions))
-        )
-
-    @property
-    def _parts(self) -> str:
-        """The over- and underconfident parts of the value, or its lower bound, as the rest of a sentence."""
-        if self.over is None or self.under is None:
-            part = " of what so many classes let one see" if self.lower_bound else ""
-            return part if self.at_least is None else f"{part}; at least {self.at_least:.4f}"
-        reading = named(self.notion).reading
-        sides = sorted([(self.over, reading.too_high), (self.under, reading.too_low)], key=lambda s: -s[0])
-        (larger, larger_reading), (smaller, smaller_reading) = sides
-        return f"; {larger:.4f} of it {larger_reading} and {smaller:.4f} {smaller_reading}"
+    def _printed(self) -> Iterator[Block]:
+        conservative = " (conservative)" if self.conservative else ""
+        yield NAMES[self.norm], with_interval(self.value, self.low, self.high, self.level) + conservative
+        if self.lower_bound:
+            yield "", "of the part that can be estimated with so many classes"
+        if self.at_least is not None:
+            yield "lower bound", f"{number(self.at_least)} (for any shape of the gap)"
+        if self.over is not None and self.under is not None:
+            reading = named(self.notion).reading
+            parts = sorted([(self.over, reading.too_high), (self.under, reading.too_low)], reverse=True)
+            sides = (f"{number(part if part > PRINTED_AS_0 else 0.0)} {side}" for part, side in parts)
+            yield "by direction", ", ".join(sides)
+        expected = expected_if_calibrated(self, number)
+        _, colon, mean = expected.partition(": ")
+        yield "expected if calibrated", mean if colon else f"{number(self.null.mean)}, but {expected}"
+        yield "test", f"{p_text(self)} (H0: the model is calibrated)"
+        yield "notion", about(self.notion, self.label)
+        yield "estimator", self.estimator
+        yield "data", sample_size(self.n, self.clusters)
+        yield from class_table(self)
+        yield from self.remarks
+        yield from self.cautions
 
     def _check_fields(self) -> None:
         """Raise an error for numbers that are impossible for this notion and norm, or inconsistent."""
@@ -216,7 +233,31 @@ class Estimate(Serializable):
 
 
 SIZE_UNKNOWN = "the interval starts at 0 because the size of the error is uncertain"
-NAMES = {"l1": "ECE", "l2": "root mean square calibration error", "mul": "label-weighted ECE"}
+NAMES = {"l1": "calibration error", "l2": "RMS calibration error", "mul": "label-weighted ECE"}
+
+
+def class_table(estimate: Estimate) -> Iterator[Block]:
+    """Return a table of the classes with the largest errors, and remarks about them; nothing without any."""
+    classes = sorted((estimate.by_class or {}).values(), key=lambda each: -each.value)
+    if not classes:
+        return
+    shown = [(str(each.label), each) for each in classes[:LISTED_CLASSES]]
+    yield estimate_table("class", shown)
+    if len(classes) > LISTED_CLASSES:
+        yield f"{len(classes) - LISTED_CLASSES} classes with smaller errors are not shown."
+    yield from remarks([(f"class {name}", each, rejects(each.p_value, each.level)) for name, each in shown])
+
+
+def estimate_table(title: str, estimates: Sequence[tuple[str, Estimate]]) -> Table:
+    """Return a table with a row for each named estimate."""
+    level = percent(estimates[0][1].level)
+    rows = []
+    for name, each in estimates:
+        value, low, high = with_ends(each.value, each.low, each.high)
+        mean, p = number(each.null.mean), p_text(each).removeprefix("p ").removeprefix("= ")
+        rows.append([name, value, f"{low} to {high}", mean, p])
+    norm = NAMES[estimates[0][1].norm].replace("calibration error", "ECE")
+    return Table([title, norm, f"{level} interval", "expected if calibrated", "p"], rows, names=1)
 
 
 def p_text(estimate: Estimate, at_most: str = "<=") -> str:
@@ -228,8 +269,7 @@ def p_text(estimate: Estimate, at_most: str = "<=") -> str:
     >>> p_text(replace(found, p_value=0.0312)), p_text(replace(found, p_value=0.001))
     ('p = 0.031', 'p <= 0.001')
     """
-    sign = at_most if estimate.at_floor else "="
-    return f"p {sign} {estimate.p_value:.2g}"
+    return p_value(estimate.p_value, estimate.p_floor if estimate.at_floor else 0.0, at_most)
 
 
 def expected_if_calibrated(estimate: Estimate, number: Callable[[float], str], unit: str = "") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal, Self
@@ -17,6 +17,8 @@ from calibrant import inputs
 from calibrant.atomic import write_whole
 from calibrant.curves.posterior_curve import beyond_all_scores
 from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions
+from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.wording import few_of, number, sample_size
 from calibrant.maps.binary import Problem
 from calibrant.maps.forms import Form, Formula, Pair
 from calibrant.maps.methods import METHODS, canonical_name
@@ -61,7 +63,7 @@ class NotFittedError(InputError, AttributeError):
         return NotFittedError, ()
 
 
-class Calibrator:
+class Calibrator(Printed):
     """Map scores to calibrated probabilities.
 
     It follows the conventions of scikit-learn estimators (`get_params`, `set_params`, `sklearn.base.clone`)
@@ -635,6 +637,18 @@ class Calibrator:
         return f"Calibrator({self.method!r}{learned})"
 
     # --- private ---
+
+    def _printed(self) -> Iterator[Block]:
+        yield "calibrator", self.method
+        if not hasattr(self, "n_"):
+            yield "data", "not fitted"
+            return
+        yield "data", sample_size(self.n_)
+        yield "classes", few_of([str(label) for label in self.classes_], 6)
+        if self.method in LINEAR:
+            rows = self._coefficients()
+            head = ["intercept", *(f"coefficient {k}" for k in range(1, rows.shape[1]))]
+            yield Table(head, [[number(value) for value in row] for row in rows.tolist()])
 
     def _coefficients(self) -> Array:
         """Return a row for each map: its intercept and its coefficients."""

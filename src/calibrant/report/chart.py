@@ -11,10 +11,9 @@ from markupsafe import Markup
 
 from calibrant.assessment import Odds
 from calibrant.assessment.probability_transfer import Pair
-from calibrant.assessment.text import points, short
 from calibrant.curves import ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import Estimate
-from calibrant.inputs.wording import counted, size_name
+from calibrant.inputs.wording import counted, points, short, size_name, with_interval
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
 from calibrant.report.svg import BLUE, FAINT, GREY, INK, ORANGE, Axis, area, drawing, path, tag, text
 from calibrant.settings import REPORT
@@ -153,7 +152,7 @@ def _each_score(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list
         if np.isnan(frequency):
             continue
         at, dashes = float(x(score)), {} if rows >= REPORT.assessed_rows else {"stroke_dasharray": "3 3"}
-        words = f"score {score:.4g}: {frequency:.3g} [{a:.3g}, {b:.3g}], {_size(rows, curve.n)}"
+        words = f"score {score:.4g}: {with_interval(frequency, a, b)}, {_size(rows, curve.n)}"
         ends = {"x1": at, "x2": at, "y1": float(y(a)), "y2": float(y(b))}
         bar = tag("line", **ends, stroke=BLUE, stroke_width=width, class_="curve", **dashes)
         dot = tag("circle", cx=at, cy=float(y(frequency)), r=1.6 * width, fill=BLUE, class_="spot-blue")
@@ -170,7 +169,7 @@ def _bins(diagram: ReliabilityDiagram, x: Axis, y: Axis) -> list[Markup]:
             continue
         at, size = float(x(score)), 2.0 + 4 * float(np.sqrt(np.sqrt(rows / most)))
         ends = {"y1": float(y(low)), "y2": float(y(high))}
-        words = f"bin at {score:.4g}: {frequency:.3g} [{low:.3g}, {high:.3g}], {_size(rows, diagram.n)}"
+        words = f"bin at {score:.4g}: {with_interval(frequency, low, high)}, {_size(rows, diagram.n)}"
         stroke = tag("line", x1=at, x2=at, **ends, stroke=ORANGE, class_="bin-bar")
         dot = tag("circle", cx=at, cy=float(y(frequency)), r=size, fill=ORANGE, stroke="#fff", class_="bin")
         parts.append(tag("g", tag("title", words), stroke, dot))
@@ -179,7 +178,7 @@ def _bins(diagram: ReliabilityDiagram, x: Axis, y: Axis) -> list[Markup]:
 
 def _size(rows: float, n: float) -> str:
     """Return the rows behind a point, or their effective number where that of all rows is one."""
-    return counted(round(rows), "row") if size_name(n) == "rows" else f"effective n {rows:,.0f}"
+    return counted(round(rows), "row") if size_name(n) == "rows" else f"effective sample size {rows:,.0f}"
 
 
 def _counts(x: Axis, edges: Any, counts: Any) -> list[Markup]:
@@ -196,9 +195,9 @@ def _counts(x: Axis, edges: Any, counts: Any) -> list[Markup]:
     ]
     middle = FOOT - STRIP / 2
     turned = {"text_anchor": "middle", "transform": f"rotate(-90 12 {middle:g})"}
-    size = size_name(float(np.sum(counts)))
+    size = size_name(float(np.sum(counts))).replace("sample size", "n")  # there is little space
     parts.append(text(f"{size}, log" if log else size, 12, middle, 13, **turned))
-    most = f"{top:,.0f}".replace(",", "\u202f")
+    most = f"{top:,.0f}"
     parts.append(text(most, LEFT - 7, FOOT - STRIP + 9, 11, text_anchor="end"))
     return parts
 

@@ -17,10 +17,22 @@ from markupsafe import Markup
 from calibrant.assessment import Assessment
 from calibrant.assessment import text as wording
 from calibrant.assessment.probability_transfer import pairs, predicted
-from calibrant.assessment.text import points, short
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import expected_if_calibrated, p_text, remarks
-from calibrant.inputs.wording import count, counted, percent, plural, size_name
+from calibrant.inputs.printed import unbroken
+from calibrant.inputs.wording import (
+    count,
+    counted,
+    number,
+    percent,
+    plural,
+    points,
+    points_with_ends,
+    shares,
+    short,
+    size_name,
+    with_ends,
+)
 from calibrant.report import chart
 from calibrant.settings import REPORT
 from calibrant.tasks import named
@@ -118,15 +130,19 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: unbroken(value) if type(value) is str else value,
     )
     environment.globals |= {
         "chart": chart,
         "points": points,
+        "points_with_ends": points_with_ends,
         "expected_if_calibrated": expected_if_calibrated,
     }
     environment.globals["row_remarks"] = wording.row_remarks
     environment.filters |= {
         "points": points,
+        "points_with_ends": lambda one: points_with_ends(one.value, one.low, one.high),
+        "with_ends": lambda one: with_ends(one.value, one.low, one.high),
         "count": count,
         "counted": counted,
         "percent": percent,
@@ -138,8 +154,7 @@ def _templates() -> Environment:
         "counts": wording.counts,
         "too_high": wording.too_high,
         "ends": wording.ends,
-        "share": share,
-        "signed": chart.signed,
+        "number": number,
         "score": lambda s: f"{s:.2f}" if abs(s - round(s, 2)) < 1e-9 else wording.score_text(s),
         "title_of": lambda notion: named(notion).reading.title,
         "estimator_name": lambda name: ESTIMATOR_NAMES.get(name, name),
@@ -199,9 +214,7 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
             {
                 "score": score,
                 "known": True,
-                "means": float(at.value),
-                "low": float(at.low),
-                "high": float(at.high),
+                "shares": shares(*(float(each) for each in (at.value, at.low, at.high))),
                 "n": float(at.n_eff),
                 "word": "too few rows" if few else word,
                 "look": "none" if few else word.replace(" ", "-"),
@@ -212,7 +225,7 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
 
 def _size(curve: ReliabilityCurve) -> str:
     """Return what the numbers behind the scores of a curve are called."""
-    return size_name(curve.n) if curve.discrete else "effective n nearby"
+    return size_name(curve.n) if curve.discrete else "effective local sample size"
 
 
 def _embedded(picture: chart.Picture) -> Markup:
@@ -241,8 +254,3 @@ def _embedded(picture: chart.Picture) -> Markup:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def share(value: float, digits: int = 3) -> str:
-    """Return a share with a few digits; infinity in words."""
-    return "infinite" if value == np.inf else f"{value:.{digits}f}"

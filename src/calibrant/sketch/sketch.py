@@ -15,6 +15,8 @@ from calibrant import inputs
 from calibrant.decisions import Cost, cost_of
 from calibrant.estimators import EstimatorLike, resolve
 from calibrant.inputs import Predictions
+from calibrant.inputs.printed import Block, Printed
+from calibrant.inputs.wording import few_of, sample_size
 from calibrant.maps import Calibrator
 from calibrant.maps.calibrator import Monotone
 from calibrant.score_data import Array, Cells, Layout, OneHot, Sample
@@ -34,7 +36,7 @@ TOGETHER = 32
 EMPTY = "the sketch is empty: call update(y_true, y_prob) first"
 
 
-class Sketch:
+class Sketch(Printed):
     """Calibration of predictions that arrive in pieces, in memory that does not grow with them.
 
     Parameters
@@ -355,6 +357,12 @@ class Sketch:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(notion={self.notion!r}, n={self.n:.15g})"
+
+    def _printed(self) -> Iterator[Block]:
+        yield "data", sample_size(self.n)
+        yield "notion", self.notion
+        if self.labels:
+            yield "classes", few_of([str(label) for label in self.labels], 6)
 
     def ece(self, **options: Any) -> float:
         """Estimate the calibration error; see `calibrant.ece` for the options."""
