@@ -474,7 +474,6 @@ _CANONICAL = "benchmarks/canonical.py"
 _MAPS = "benchmarks/maps.py"
 _BAND = "benchmarks/curve_band.py"
 _REGRET = "benchmarks/decisions.py"
-_NONE = "not studied before; see effect"
 
 
 @dataclass(frozen=True)

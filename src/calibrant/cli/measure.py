@@ -33,6 +33,7 @@ from calibrant.cli.source import (
     tell_cautions,
 )
 from calibrant.inputs.wording import about, number, sample_size, with_interval
+from calibrant.settings import REPORT
 
 if TYPE_CHECKING:
     from calibrant.curves.curve import ReliabilityCurve

@@ -134,7 +134,7 @@ class RegretCurve(Printed, Serializable):
         step = max(1, len(self.thresholds) // 10)
         rows = []
         for k in range(step - 1, len(self.thresholds), step):
-            value, low, high = with_ends(*(float(part[k]) for part in (self.value, self.low, self.high)))
+            value, low, high = with_ends(float(self.value[k]), float(self.low[k]), float(self.high[k]))
             benefits = (self.net_benefit, self.recalibrated, self.treat_all)
             rows.append(
                 [f"{self.thresholds[k]:.4g}", value, f"{low} to {high}", *(f"{b[k]:.4f}" for b in benefits)]

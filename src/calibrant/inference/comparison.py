@@ -121,8 +121,8 @@ class Comparison(Printed, Serializable):
         yield "notion", about(first.notion, first.label)
         yield "estimator", first.estimator
         yield "data", sample_size(first.n, first.clusters)
-        for name, each in self.estimates.items():
-            yield from (f"{name}: {caution}" for caution in (*each.remarks, *each.cautions))
+        for name, estimate in self.estimates.items():
+            yield from (f"{name}: {caution}" for caution in (*estimate.remarks, *estimate.cautions))
         yield from self.cautions
 
     def __repr__(self) -> str:

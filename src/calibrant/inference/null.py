@@ -334,7 +334,7 @@ class _ScoreCells(NamedTuple):
 
     @classmethod
     def of(cls, steps: Residuals, finest: int) -> _ScoreCells:
-        score, n = steps.score, steps.n
+        score, n = steps.score, float(steps.n)
         low, high = score[0], score[-1]
         min_rows = TEST.periodogram_min_rows
         count = 2 ** int(np.log2(min(finest, n / min_rows))) if n >= min_rows else 0

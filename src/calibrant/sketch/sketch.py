@@ -360,7 +360,7 @@ class Sketch(Printed):
 
     def _printed(self) -> Iterator[Block]:
         yield "data", sample_size(self.n)
-        yield "notion", self.notion
+        yield "notion", self.notion or "not known yet"
         if self.labels:
             yield "classes", few_of([str(label) for label in self.labels], 6)
 
