@@ -29,8 +29,8 @@ from calibrant.tasks.notions import combined
 LEVELS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.999999)
 # Iterations that scale a clipped gap to its true error.
 SCALING_STEPS = 4
-# Largest number of cells, a power of two, which bounds the cost above 65,536 rows; and smallest number of data
-# sets for each true error, as fewer would not determine the tails.
+# Largest number of cells, a power of two, which bounds the cost above 65,536 rows; and smallest number of
+# data sets for each true error, as fewer would not determine the tails.
 MAX_CELLS, MIN_DATA_SETS = 256, 80
 # Named estimators: rows above which cells are simulated, which bounds the cost.
 CELLS_FROM = 4096
