@@ -468,12 +468,12 @@ class SoftmaxSettings:
 
 # Studies of several fields.
 _COVERAGE = "benchmarks/coverage.py and pipelines.py, training seeds 0 and 1"
-_POWER = "benchmarks/power.py"
-_CLUSTERS = "benchmarks/clusters.py"
-_CANONICAL = "benchmarks/canonical.py"
-_MAPS = "benchmarks/maps.py"
-_BAND = "benchmarks/curve_band.py"
-_REGRET = "benchmarks/decisions.py"
+_POWER = "measured by benchmarks/power.py; choice not recorded"
+_CLUSTERS = "measured by benchmarks/clusters.py; choice not recorded"
+_CANONICAL = "measured by benchmarks/canonical.py; choice not recorded"
+_MAPS = "measured by benchmarks/maps.py; choice not recorded"
+_BAND = "measured by benchmarks/curve_band.py; choice not recorded"
+_REGRET = "measured by benchmarks/decisions.py; choice not recorded"
 
 
 @dataclass(frozen=True)
@@ -490,7 +490,7 @@ class IntervalSettings:
     grid_offsets: tuple[float, ...] = setting(
         (-3.5, -2.0, -0.8, 0.8, 2.0, 3.0, 4.0, 5.5),
         "True errors of the grid minus the estimate, in standard errors of a mean residual.",
-        _COVERAGE,
+        _NONE,
     )
     min_grid_error: float = setting(
         0.1, "Smallest true error of the grid besides 0, in standard errors of a mean residual.", _NONE
@@ -498,7 +498,7 @@ class IntervalSettings:
     max_share_below: float = setting(
         0.015,
         "The grid is extended while more than this share of estimates at its end is below the observed one.",
-        _COVERAGE,
+        _NONE,
     )
     extension_errors: float = setting(
         2.0, "Step of the extended grid in standard errors of a mean residual, first part.", _NONE
@@ -742,7 +742,7 @@ class CurveSettings:
     full_quantile_rows: float = setting(
         10.0, "Effective local sample size below which the full quantile is used.", _BAND
     )
-    bootstrap_resamples: int = setting(200, "Default number of resamples of method density.", "the paper")
+    bootstrap_resamples: int = setting(200, "Default number of resamples of method density.", _NONE)
     level_share: float = setting(
         0.02, "Share of the rows that must have a round score for it to be listed as a level.", _NONE
     )
@@ -776,11 +776,11 @@ class DecisionSettings:
     canonical_null_data_sets: int = setting(3, "Data sets simulated under H0 for several classes.", _NONE)
     canonical_null_rows: int = setting(1000, "Rows of these data sets.", _NONE)
     min_p_value: float = setting(1e-6, "Smallest p-value reported.", "convention")
-    clinical_draws: int = setting(200, "Posterior draws for E50 and E90.", "benchmarks/clinical.py")
+    clinical_draws: int = setting(200, "Posterior draws for E50 and E90.", _NONE)
     min_selected_rows: int = setting(
         10,
         "Fewest selected rows for which the band of selective accuracy is simulated.",
-        "benchmarks/selective.py",
+        _NONE,
     )
     selective_data_sets: int = setting(4000, "Sets of normal deviates for that band.", _NONE)
 

@@ -1,0 +1,48 @@
+"""A study can change a setting at run time."""
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant.settings import CLUSTERS, CURVES, DECISIONS, INTERVAL, MAPS, TEST
+
+
+def interval(outcome, score):
+    found = calibrant.estimate(outcome, score, rng=0)
+    return found.low, found.high, found.null.mean
+
+
+def clustered(outcome, score):
+    return calibrant.estimate(outcome, score, rng=0, cluster=np.arange(score.size) // 5).high
+
+
+def band(outcome, score):
+    return calibrant.reliability_curve(outcome, score).at(0.5).low
+
+
+def regret(outcome, score):
+    return calibrant.regret(outcome, score, 0.3, rng=0).high
+
+
+def mapped(outcome, score):
+    return calibrant.Calibrator("logistic").fit(score, outcome).predict_proba([0.3])[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "value", "result"),
+    [
+        (INTERVAL, "tail_alpha_factor", 0.5, interval),
+        (TEST, "null_data_sets", 100, interval),
+        (CLUSTERS, "basis_size", 3, clustered),
+        (CURVES, "local_quantile_share", 1.0, band),
+        (DECISIONS, "variance_floor_rows", 8.0, regret),
+        (MAPS, "coefficient_sd", 0.1, mapped),
+    ],
+)
+def test_a_changed_setting_changes_the_result(settings, name, value, result, monkeypatch):
+    rng = np.random.default_rng(0)
+    score = rng.random(300)
+    outcome = rng.random(300) < score**1.5
+    before = result(outcome, score)
+    monkeypatch.setitem(vars(settings), name, value)
+    assert result(outcome, score) != before
