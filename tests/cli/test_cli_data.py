@@ -26,6 +26,7 @@ from calibrant.cli import main, progress
 from calibrant.cli import options as shared
 from calibrant.cli import output as printed
 from calibrant.cli.check import Verdict
+from calibrant.inputs.wording import number, with_interval
 from reading import load
 
 matplotlib.use("Agg")
