@@ -308,12 +308,12 @@ def test_the_sentence_says_what_is_decided():
     found = calibrant.regret(y, s, (1, 9), rng=0)
     text = str(found)
     assert "a false alarm costs 1, a miss 9 (act when the score is at least 0.1)" in " ".join(text.split())
-    assert text.startswith(f"decision regret         {found.value:.3f} per row (95 % interval ")
+    assert text.startswith(f"decision regret         {found.value:.4f} per row (95 % interval ")
     assert "(H0: no decision regret)" in text
-    assert f"of all rows             {found.total:.1f}\n" in text
+    assert f"of all rows             {found.total:.2f}\n" in text
     assert found.total == pytest.approx(150 * found.value)
     assert float(found) == found.value
-    assert repr(found).startswith(f"Regret({found.value:.3f} [")
+    assert repr(found).startswith(f"Regret({found.value:.4f} [")
     three = calibrant.regret(y, s, MATRIX, actions=["no", "yes", "ask"], rng=0)
     assert " 2 classes, actions no, yes, ask\n" in str(three)
 
