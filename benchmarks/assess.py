@@ -5,8 +5,8 @@
 
 For each size: seconds of wall time and of processor time (all threads) of `calibrant.assess` and of its
 report, the time for the curve of one more class, and the largest memory of the process. Each size runs in a
-process of its own. The target is 5 s of wall time for 10,000 rows of 100 classes and 15 s for 50,000 rows of 1000
-classes, on two quiet cores; on a loaded machine compare processor times.
+process of its own. The target is 5 s of wall time for 10,000 rows of 100 classes and 15 s for 50,000 rows of
+1000 classes, on two quiet cores; on a loaded machine compare processor times.
 """
 
 from __future__ import annotations
