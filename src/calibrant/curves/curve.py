@@ -13,7 +13,7 @@ from calibrant.compiled import shared
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.curves.band import corrected
 from calibrant.curves.by_class import ByClass, each_problem
-from calibrant.curves.histogram import Edges, Rows, Support, check_picture, counts, headline, table
+from calibrant.curves.histogram import ByOutcome, Pictured, Support, check_picture, counts, headline, table
 from calibrant.curves.posterior_curve import at_each_score, through_all_scores
 from calibrant.estimators import Bayes, Density
 from calibrant.estimators.density import DensityFit
@@ -86,7 +86,7 @@ class Point(Serializable):
 
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityCurve(Serializable):
+class ReliabilityCurve(Pictured, Serializable):
     """Frequency of the outcome at every score, with a band.
 
     Attributes
@@ -122,6 +122,8 @@ class ReliabilityCurve(Serializable):
     kernel, bandwidth, floored : str, float, bool
         Kernel and bandwidth of the density of the scores, and whether the bandwidth rule gave less than the
         smallest allowed bandwidth (.0003).
+    by_outcome : tuple of arrays
+        Edges of score bins, and the rows with and without the outcome in each; finer near 0 and 1.
     error : float
         The expected calibration error, as `ece` gives it.
     """
@@ -137,7 +139,7 @@ class ReliabilityCurve(Serializable):
     floored: bool
     kernel: str
     support: Support
-    histogram: tuple[Edges, Rows]
+    by_outcome: ByOutcome
     error: Probability
     n: Size
     n_boot: Count
@@ -319,7 +321,7 @@ def _by_posterior(
             floored=bool(density.floored),
             kernel=density.estimator.kernel,
             support=_support(score_data),
-            histogram=counts(score_data),
+            by_outcome=counts(score_data),
             error=float(errors[k]),
             n=float(score_data.n),
             n_boot=0,
@@ -379,7 +381,7 @@ def _by_density(
         floored=bool(fit.floored),
         kernel=estimator.kernel,
         support=_support(score_data),
-        histogram=counts(score_data),
+        by_outcome=counts(score_data),
         error=float(fit.error()),
         n=float(score_data.n),
         n_boot=n_boot,

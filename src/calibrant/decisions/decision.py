@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calibrant.compiled.blas import one_blas_thread
 from calibrant.decisions.binary import BinaryDecisions, Lines
 from calibrant.decisions.cost import Cost
+from calibrant.decisions.curve import THRESHOLDS
 from calibrant.decisions.interval import ends
 from calibrant.decisions.regret import Regret, regret_of
 from calibrant.inference.measured import Extended
@@ -23,6 +24,9 @@ from calibrant.inputs.codec import UNIT, Level, Size, check_order
 from calibrant.inputs.wording import percent, sample_size
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Costs are reported per this many rows.
 ROWS = 1000
@@ -59,6 +63,8 @@ class BestThreshold(Serializable):
         Effective number of rows.
     label : object
         The class that the decision is about.
+    costs : tuple of floats
+        Cost per row of these data at the thresholds 0.01, 0.02, ..., 0.99.
 
     Examples
     --------
@@ -85,9 +91,16 @@ class BestThreshold(Serializable):
     of_costs: float
     n: Size
     label: Any = None
+    costs: tuple[float, ...] = ()
 
     def __float__(self) -> float:
         return self.threshold
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the cost at every threshold, and mark two of them; see `calibrant.plot.regret`."""
+        from calibrant import plot
+
+        return plot.regret(self, ax, **options)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         size = sample_size(self.n, "=")
@@ -225,8 +238,17 @@ def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> Bes
         as_is=as_is, recalibrated=as_is - float(estimate.recalibrated.value[0]),
         gain=gain, gain_low=max(float(gain_low[0]), -float(lines.top[0])),
         gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, of_costs=given,
-        n=task.n, label=task.label,
+        n=task.n, label=task.label, costs=_costs(task, cost),
     )  # fmt: skip
+
+
+def _costs(task: CalibrationTask, cost: Cost) -> tuple[float, ...]:
+    """Return the cost per row of acting at or above each of the default thresholds."""
+    sums = task.problems[0].bins(THRESHOLDS)
+    by_class = np.stack([sums.w - sums.wy, sums.wy]) / sums.w.sum()
+    below = np.cumsum(by_class, axis=1)[:, :-1]
+    act, leave = cost.matrix.T
+    return tuple((act @ (by_class.sum(axis=1, keepdims=True) - below) + leave @ below).tolist())
 
 
 def _separating_threshold(score: Array, first: int, given: float) -> float:

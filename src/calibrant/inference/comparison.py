@@ -118,11 +118,11 @@ class Comparison(Serializable):
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.estimates)}; baseline {self.baseline})"
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the errors and the differences from the baseline; see `calibrant.plot.comparison`."""
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the errors and the differences from the baseline; see `calibrant.plot.compare`."""
         from calibrant import plot
 
-        return plot.comparison(self, ax)
+        return plot.compare(self, ax, **options)
 
     def check_fields(self) -> None:
         """Raise an error unless there is one difference for every model except the baseline."""
