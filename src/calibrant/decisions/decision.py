@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.compiled.blas import one_blas_thread
+from calibrant.curves.histogram import TAIL
 from calibrant.decisions.binary import BinaryDecisions, Lines
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.curve import THRESHOLDS
@@ -28,6 +29,8 @@ from calibrant.tasks import CalibrationTask
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Thresholds at which the cost is shown, finer near 0 and 1.
+COST_THRESHOLDS = np.unique(np.concatenate([THRESHOLDS, TAIL, 1 - TAIL]))
 # Costs are reported per this many rows.
 ROWS = 1000
 # Name, value, both ends where known, and meaning.
@@ -64,7 +67,7 @@ class BestThreshold(Serializable):
     label : object
         The class that the decision is about.
     costs : tuple of floats
-        Cost per row of these data at the thresholds 0.01, 0.02, ..., 0.99.
+        Cost per row of these data at each of `COST_THRESHOLDS`: 0.01, 0.02, ..., 0.99, and finer beyond.
 
     Examples
     --------
@@ -243,8 +246,8 @@ def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> Bes
 
 
 def _costs(task: CalibrationTask, cost: Cost) -> tuple[float, ...]:
-    """Return the cost per row of acting at or above each of the default thresholds."""
-    sums = task.problems[0].bins(THRESHOLDS)
+    """Return the cost per row of acting at or above each of `COST_THRESHOLDS`."""
+    sums = task.problems[0].bins(COST_THRESHOLDS)
     by_class = np.stack([sums.w - sums.wy, sums.wy]) / sums.w.sum()
     below = np.cumsum(by_class, axis=1)[:, :-1]
     act, leave = cost.matrix.T

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.curves import FEW
-from calibrant.decisions import THRESHOLDS, BestThreshold
+from calibrant.decisions import BestThreshold
+from calibrant.decisions.decision import COST_THRESHOLDS
 from calibrant.inputs import house_style as house
 from calibrant.plot import canvas
 from calibrant.plot.canvas import Size, plain, reading_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 # Inches of a new figure, and how far below zero net benefits are still shown, as a share of the best.
 WIDE, HIGH, BELOW = 4.5, 4.7, 0.25
+NEAR = 0.02  # thresholds nearer to 0 or 1 ask for a log-odds axis
 
 
 def regret(result: RegretCurve | BestThreshold, ax: Any = None, *, figsize: Size = None) -> Any:
@@ -89,8 +91,12 @@ def _banded(ax: Any, t: Any, value: Any, low: Any, high: Any, name: str, level: 
 def _costs(result: BestThreshold, ax: Any, figsize: Size) -> Any:
     """Draw the cost of these data at every threshold, yours and the best one."""
     fresh, ax = canvas.panel(ax, 0.75, figsize)
-    at, low, high = np.clip([result.threshold, result.low, result.high], 0, 1)  # infinity: never act
-    ax.plot(THRESHOLDS, result.costs, color=house.BLUE, lw=1.6, label="cost at each threshold")
+    least, limits = min(result.threshold, 1 - result.threshold, key=abs), canvas.LIMITS
+    if 0 < least < NEAR or min(result.of_costs, 1 - result.of_costs) < NEAR:
+        limits = (COST_THRESHOLDS[0], COST_THRESHOLDS[-1])
+        ax.set_xscale("logit")
+    at, low, high = np.clip([result.threshold, result.low, result.high], *np.clip(limits, 0, 1))
+    ax.plot(COST_THRESHOLDS, result.costs, color=house.BLUE, lw=1.6, label="cost at each threshold")
     yours = f"your threshold {result.of_costs:.3g}, cost {result.as_is:.3g}"
     ax.plot([result.of_costs], [result.as_is], "s", color=house.INK, ms=6, zorder=4, label=yours)
     best = {0.0: "always act", np.inf: "never act"}.get(
@@ -109,7 +115,7 @@ def _costs(result: BestThreshold, ax: Any, figsize: Size) -> Any:
     # Costs far above both marks would press these together.
     bottom, worst = min(*result.costs, result.cost), max(result.as_is, result.cost)
     reach = max(4 * (worst - bottom), 0.3 * (max(result.costs) - bottom), 1e-9)
-    ax.set(xlim=canvas.LIMITS, ylim=(bottom - 0.2 * reach, bottom + reach))
+    ax.set(xlim=limits, ylim=(bottom - 0.2 * reach, bottom + reach))
     ax.set(xlabel=_threshold(result.label), ylabel="cost per row")
     canvas.unit_ticks(ax, ax.xaxis)
     facts = [canvas.size_text(result.n), canvas.level_text(result.level)]
@@ -143,7 +149,8 @@ def risk_coverage(
         raise ValueError(f"result must hold 1 to {len(LINES)} curves to be told apart, got {len(results)}")
     fresh, ax = canvas.panel(ax, 0.75, figsize)
     least = 1.0
-    for (name, each), (color, dashes, _) in zip(results.items(), LINES, strict=False):
+    for (name, each), (ink, dashes, _) in zip(results.items(), LINES, strict=False):
+        color = ink if several else house.BLUE
         # A share is selected by the threshold that selects at least as much: the curve is a flight of steps.
         held = each.coverage * each.n >= min(FEW, each.n)
         share = np.append(0.0 if held[0] else each.coverage[~held][-1], each.coverage[held])

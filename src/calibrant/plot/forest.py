@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ROW, REST = 0.25, 0.95  # inches of a row in a new figure, and of all that is not rows
 WIDE = 4.5  # inches; below, names and ticks are in small type
-NAMES = 0.36  # share of the width that names may take
+SHARE = 0.36  # share of the width that names may take
 BESIDE = 0.72  # width of the panel of differences, in that of the errors
 LEAST = 0.01  # the axis reaches so far at least, or rounding would look like a result
 APART = 0.06  # inches between the labels of ticks
@@ -174,7 +174,7 @@ def _rows(ax: Any, names: Sequence[Any], shown: Sequence[Any], *, column: Sequen
         raise ValueError("estimates must map at least one name to an Estimate, got none")
     count, ax = len(shown), _new(len(shown), figsize) if ax is None else ax
     size = _size(ax, count)
-    labels = [canvas.fitted(name, NAMES * canvas.space(ax), size) for name in names]
+    labels = [canvas.fitted(name, SHARE * canvas.space(ax), size) for name in names]
     ax.set(yticks=range(count), ylim=(count - 0.5, -0.5))
     ax.set_yticklabels(labels, size=size)
     _ruled(ax, count)

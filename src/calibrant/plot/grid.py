@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
 NUMBERED = 0.2  # inches; narrower cells hold no numbers
 
 
-def small_multiples(results: Mapping[Any, ReliabilityCurve | ReliabilityDiagram | ScoreHistogram] | Assessment,
-                    axes: Any = None, *, histogram: bool = True, most: int = 8, scale: Scale = "linear",
-                    figsize: Size = None) -> NDArray[np.object_]:  # fmt: skip
+Panels: TypeAlias = "NDArray[np.object_]"
+Pictures: TypeAlias = "Mapping[Any, ReliabilityCurve | ReliabilityDiagram | ScoreHistogram]"
+
+
+def small_multiples(results: Pictures | Assessment, axes: Any = None, *, histogram: bool = True,
+                    scale: Scale = "linear", most: int = 8, figsize: Size = None) -> Panels:  # fmt: skip
     """Draw one panel per class, all on the same axes: a square with its error in a corner, or scores.
 
     Parameters

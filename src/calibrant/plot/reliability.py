@@ -31,7 +31,7 @@ PANEL = "_calibrant_histogram"  # the attribute of a main panel that holds the o
 NARROW = 1.4  # inches; a panel below has finer lines
 # Safe for colour-blind eyes and of six lightnesses, neighbours far apart; dashes and shapes differ too.
 LINES: Sequence[tuple[str, Any, str]] = (
-    (house.BLUE, "-", "o"),
+    ("#12376b", "-", "o"),
     ("#d8731f", (0, (5, 1.3)), "s"),
     ("#7b4fa3", (0, (1.1, 1.1)), "D"),
     ("#7fb6d9", (0, (7, 1.3, 1.2, 1.3)), "^"),
@@ -136,6 +136,7 @@ def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None 
         ax.plot([], [], color=color, linewidth=1.6, label=entry, **look)
     size, *level = canvas.words(result, "")[1]
     facts = [size] if len({round(curve.n) for curve in drawn.values()}) == 1 else []
+    level = [text.replace("band", "bands") for text in level]
     facts += level if banded or all(curve.discrete for curve in drawn.values()) else []
     canvas.legend(ax, [*facts, "ECE by model"], canvas.CORNERS, fresh, handlelength=2.4)
     return ax
@@ -164,7 +165,7 @@ def draw(result: Any, ax: Axes | None, histogram: bool, key: bool, color: str | 
     """Draw a diagram or a curve on the square; an `entry` is all that the legend says of it."""
     fresh, ax = canvas.panel(ax, 1.16, figsize)
     score, (usual, facts) = _square(ax, result, scale), canvas.words(result, label)
-    entry = entry or usual
+    entry, color = entry or usual, color or (None if label is None else house.BLUE)
     if hasattr(result, "edges"):
         _bins(ax, result, color, entry)
     else:

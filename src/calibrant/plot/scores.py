@@ -107,8 +107,9 @@ def _dwarfed(positive: Any, negative: Any) -> bool:
 
 def _ticks(ax: Any) -> int:
     """Return ticks on each side that fit."""
+    canvas.settle(ax)
     height = ax.get_window_extent().height / ax.figure.dpi
-    return 1 if height < 0.5 else 2 if min(height, canvas.inches(ax)) < 1.5 else 3
+    return 1 if height < 0.8 else 2 if min(height, canvas.inches(ax)) < 1.5 else 3
 
 
 def _decades(least: float, up: float, down: float, most: int) -> list[float]:
