@@ -325,7 +325,7 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
         best = None
         if cost is not None and found.threshold is not None:
             best = source.ask("best_threshold", cost=cost, **asked)
-        curve = found if cost is None else None
+        curve: Any = found if cost is None else None
         if out is not None and curve is None and best is None:
             curve = source.ask("regret_curve", **asked)
     if out is not None:

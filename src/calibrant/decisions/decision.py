@@ -103,7 +103,7 @@ class BestThreshold(Serializable):
         """Draw the cost at every threshold, and mark two of them; see `calibrant.plot.regret`."""
         from calibrant import plot
 
-        return plot.regret(self, ax, **options)  # type: ignore[no-any-return]
+        return plot.regret(self, ax, **options)
 
     def __repr__(self) -> str:
         size = sample_size(self.n, "=")

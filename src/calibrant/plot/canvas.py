@@ -59,7 +59,8 @@ def unit_ticks(ax: Any, axis: Any) -> None:
 
     most = 3 if inches(ax) < SPARSE else 6
     if axis.get_scale() == "logit":
-        ticks = log_odds_ticks(*axis.get_view_interval(), most)
+        low, high = axis.get_view_interval()
+        ticks = log_odds_ticks(low, high, most)
         axis.set_major_locator(FixedLocator(list(ticks)))
         axis.set_major_formatter(FixedFormatter(list(ticks.values())))
         ax.minorticks_off()

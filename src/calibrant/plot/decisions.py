@@ -100,7 +100,7 @@ def _costs(result: BestThreshold, ax: Any, figsize: Size) -> Any:
     yours = f"your threshold {result.of_costs:.3g}, cost {result.as_is:.3g}"
     ax.plot([result.of_costs], [result.as_is], "s", color=house.INK, ms=6, zorder=4, label=yours)
     best = {0.0: "always act", np.inf: "never act"}.get(
-        result.threshold, f"{result.threshold:.3g} [{low:.3g}, {high:.3g}]"
+        result.threshold, f"{result.threshold:.2g} [{low:.2g}, {high:.2g}]"
     )
     ax.hlines(result.cost, low, high, house.ORANGE, linewidth=2, zorder=3.5)
     ax.plot(
@@ -154,14 +154,14 @@ def risk_coverage(
         # A share is selected by the threshold that selects at least as much: the curve is a flight of steps.
         held = each.coverage * each.n >= min(FEW, each.n)
         share = np.append(0.0 if held[0] else each.coverage[~held][-1], each.coverage[held])
-        steps = {"color": color, "linewidth": 0, "zorder": 1.5, "step": "pre"}
+        steps: dict[str, Any] = {"color": color, "linewidth": 0, "zorder": 1.5, "step": "pre"}
         bands = [("interval", 0.15, each.low, each.high)] if len(results) <= BANDED else []
         if not several:
             bands = [("band", 0.15, each.band_low, each.band_high), ("interval", 0.3, each.low, each.high)]
         for kind, alpha, low, high in bands:
-            ends = (np.append(end[held][0], end[held]) for end in (low, high))
+            ends = [np.append(end[held][0], end[held]) for end in (low, high)]
             label = None if several else canvas.level_text(each.level, kind)
-            ax.fill_between(share, *ends, alpha=alpha, label=label, **steps)
+            ax.fill_between(share, ends[0], ends[1], alpha=alpha, label=label, **steps)
         entry = f"{plain(name, 16)}, {each.aurc.value:.3g}" if several else None
         accuracy = np.append(each.accuracy[held][0], each.accuracy[held])
         line = {"linestyle": dashes, "linewidth": 1.6, "zorder": 3, "drawstyle": "steps-pre"}

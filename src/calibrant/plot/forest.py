@@ -115,7 +115,7 @@ def _sizes(n: Sequence[float]) -> list[str]:
     return ["n" if whole else "effective n", *(grouped(round(rows)) for rows in n)]
 
 
-def _gaps(rows: Sequence[Row], ax: Any, figsize: Size) -> Axes:
+def _gaps(rows: Sequence[Row], ax: Any, figsize: Size) -> Any:
     """Draw signed gaps, coloured by the side of 0 that the interval lies on."""
     from matplotlib.lines import Line2D
 
@@ -124,7 +124,7 @@ def _gaps(rows: Sequence[Row], ax: Any, figsize: Size) -> Axes:
     column = _sizes([row.estimate.n for row in ordered])
     ax, *_ = _rows(ax, [row.name for row in ordered], gaps, column=column, figsize=figsize)
     side = house.sides(0.0, [gap.low for gap in gaps], [gap.high for gap in gaps])
-    wide = {"lw": 6, "color": house.LINE, "zorder": 1.5, "solid_capstyle": "butt"}
+    wide: dict[str, Any] = {"lw": 6, "color": house.LINE, "zorder": 1.5, "solid_capstyle": "butt"}
     for k, gap in enumerate(gaps):
         ax.plot([-gap.expected, gap.expected], [k, k], **wide)
     ax.axvline(0, color=house.GREY, linestyle="--", linewidth=1, zorder=1)
@@ -134,7 +134,7 @@ def _gaps(rows: Sequence[Row], ax: Any, figsize: Size) -> Axes:
     labels = [house.SIDES[k] for k in np.unique(side)]
     title = canvas.level_text(ordered[0].estimate.level)
     canvas.above(ax, [*entries, Line2D([], [], **wide)], [*labels, house.EXPECTED], title=title, **canvas.KEY)
-    return ax  # type: ignore[no-any-return]
+    return ax
 
 
 def estimators(
@@ -192,8 +192,8 @@ def _rows(ax: Any, names: Sequence[Any], shown: Sequence[Any], *, column: Sequen
     wide = share * max(canvas.space(ax) - names_take - beside - 0.25, 0.5)
     top = max(LEAST, *null, *(estimate.high for estimate in shown), 0.0 if reach is None else reach.high)
     low = -max(top, *(-each.low for each in shown)) if signed else 0.0
-    labels = (house.GAP, "frequency minus score", "gap") if signed else _measured(shown)
-    _axis(ax, 1.06 * low, 1.06 * max(top, -low), wide, *labels, inner="right" if share < 1 else "")
+    measured = (house.GAP, "frequency minus score", "gap") if signed else _measured(shown)
+    _axis(ax, 1.06 * low, 1.06 * max(top, -low), wide, *measured, inner="right" if share < 1 else "")
     style = {"textcoords": "offset points", "ha": "right", "size": size, "annotation_clip": False}
     for i, text in enumerate(column[1:]):
         where = {"xytext": (72 * beside + 4, 0), "xycoords": ("axes fraction", "data"), "va": "center"}

@@ -56,11 +56,12 @@ def small_multiples(results: Pictures | Assessment, axes: Any = None, *, histogr
     """
     if isinstance(results, Assessment):
         results = next((curves for curves in results.curves.values() if isinstance(curves, ByClass)), {})
-    total, chosen = len(results), list(results.items())
+    chosen: list[tuple[Any, Any]] = list(results.items())
+    total = len(chosen)
     scores = total > 0 and hasattr(chosen[0][1], "positive")
     if total > most:
-        size = (lambda each: each.positive.sum()) if scores else (lambda each: each.error)
-        chosen = sorted(chosen, key=lambda item: -size(item[1]))[: max(most, 1)]
+        size = [result.positive.sum() if scores else result.error for _, result in chosen]
+        chosen = [chosen[k] for k in np.argsort(size, kind="stable")[::-1][: max(most, 1)]]
     count, peers = len(chosen), [result for _, result in chosen]
     if not 0 < count <= (count if axes is None else np.size(axes)):
         raise ValueError(f"axes must hold one Axes per result, and results at least one, got {count} results")
@@ -174,7 +175,7 @@ def probability_transfer(assessment: Assessment, ax: Axes | None = None, *, figs
     return ax
 
 
-def _pale(color: str, share: float = 0.6) -> tuple[float, ...]:
+def _pale(color: str, share: float = 0.6) -> Any:
     """Return a colour that leaves text on it readable."""
     from matplotlib.colors import to_rgb
 

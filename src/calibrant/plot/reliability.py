@@ -94,12 +94,12 @@ def overlay(curve_result: ReliabilityCurve | Assessment, diagram_result: Reliabi
     assessment has both. A curve of few scores that repeat is drawn without bins: it has a bar for each score.
     """
     bins = canvas.part_of(curve_result if diagram_result is None else diagram_result, "diagram")
-    curve_result = canvas.part_of(curve_result, "curve")
+    line: ReliabilityCurve = canvas.part_of(curve_result, "curve")
     fresh, ax = canvas.panel(ax, 1.12, figsize)
-    draw(curve_result, ax, True, False, None, None, scale)
-    if not curve_result.discrete:
+    draw(line, ax, True, False, None, None, scale)
+    if not line.discrete:
         draw(bins, ax, False, False, house.INK, None, scale, entry="bins, with intervals")
-    canvas.legend(ax, canvas.words(curve_result)[1], canvas.CORNERS, fresh)
+    canvas.legend(ax, canvas.words(line)[1], canvas.CORNERS, fresh)
     return ax
 
 
@@ -170,7 +170,8 @@ def draw(result: Any, ax: Axes | None, histogram: bool, key: bool, color: str | 
         _bins(ax, result, color, entry)
     else:
         _line(ax, result, 0.0, color, entry)
-        _single_rows(ax, result)
+        if color is None:  # ticks of several models could not be told apart
+            _single_rows(ax, result)
     (strip(ax, result, color) if histogram else getattr(ax, PANEL, ax)).set_xlabel(score)
     if key:
         canvas.legend(ax, facts, canvas.CORNERS, fresh)
@@ -193,9 +194,8 @@ def _square(ax: Any, result: Any, scale: Scale) -> str:
     for axis in (ax.xaxis, ax.yaxis):
         canvas.unit_ticks(ax, axis)
     if house.CALIBRATED not in (line.get_label() for line in ax.lines):
-        ends = np.clip(
-            [canvas.shade(ax, result), 1.0], *((FINEST, 1 - FINEST) if scale != "linear" else (0, 1))
-        )
+        end = 0.0 if scale == "linear" else FINEST
+        ends = np.clip([canvas.shade(ax, result), 1.0], end, 1 - end)
         ax.plot(ends, ends, color=house.GREY, linestyle="--", linewidth=1, zorder=2, label=house.CALIBRATED)
     return score
 
@@ -209,9 +209,9 @@ def _on_log_odds(result: Any, low: float, high: float) -> Any:
         at = expit(np.linspace(logit(low), logit(high), NODES))
         at = at[(at >= result.support[0]) & (at <= result.support[1])]
 
-    def read(name: str, *ends: float) -> Any:
+    def read(name: str, least: float, most: float) -> Any:
         values = getattr(result, name)
-        return None if values is None else np.clip(np.interp(at, result.score, values), *ends)
+        return None if values is None else np.clip(np.interp(at, result.score, values), least, most)
 
     shown = {name: read(name, low, high) for name in ("score", "probability", "low", "high")}
     return SimpleNamespace(n_eff=read("n_eff", 0, np.inf), discrete=result.discrete, **shown)

@@ -151,7 +151,7 @@ class ReliabilityDisplay:
         if "marker" in style:
             style.setdefault("markevery", BETWEEN_MARKERS)
         for each in added:
-            if each not in diagonal and each.get_xydata().size and each.get_marker() != "|":
+            if each not in diagonal:
                 each.set(**style)
         if not ref_line:
             for reference in diagonal:
