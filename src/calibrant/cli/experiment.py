@@ -209,13 +209,13 @@ def figure(folder: Path, out: Path | None, reading: str | None) -> None:
         paths = {reading or "corrected": out}
     else:
         paths = {each: out / f"figure2_{each}.png" for each in ([reading] if reading else READINGS)}
-    check_runs([folder], *paths.values())
     with working():
         need("matplotlib")
         summary = _summary(folder)
         from calibrant.experiment import figures
 
         next(iter(paths.values())).parent.mkdir(parents=True, exist_ok=True)
+        check_runs([folder], *paths.values())
         for reading, path in paths.items():
             write(path, drawn(figures.figure2(summary, reading), path))
             click.echo(printable(f"picture: {path.resolve()}"))
