@@ -239,6 +239,10 @@ def test_figures_of_a_run(here, finished):
     assert len(paths) >= 3
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
     assert str(here / "elsewhere") in call("figure", "run", "-o", "elsewhere").stdout
+    for suffix, start in (("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")):
+        assert f"x.{suffix}" in call("figure", "run", "-o", f"x.{suffix}", "--reading", "published").stdout
+        assert (here / f"x.{suffix}").read_bytes().startswith(start)
+    assert "x.tiff ends in none of" in call("figure", "run", "-o", "x.tiff").output
 
 
 def test_figure_1(here):

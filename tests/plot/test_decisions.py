@@ -1,4 +1,4 @@
-"""Pictures of decisions: regret over thresholds above the decision curves, and one regret."""
+"""Pictures of decisions: net benefit above the regret, the cost by threshold, and risk-coverage curves."""
 
 import matplotlib
 import numpy as np
@@ -9,9 +9,10 @@ import matplotlib.pyplot as plt
 from matplotlib.collections import LineCollection, PolyCollection
 from test_plot import _no_figure_is_left, assert_texts_apart_and_inside, axes  # noqa: F401
 
-from calibrant.decisions import Difference, Regret, RegretCurve
-from calibrant.inference.result import Null
-from calibrant.plot.decisions import plot_regret, plot_regret_curve
+import calibrant
+from calibrant import plot
+from calibrant.decisions import BestThreshold, Difference, RegretCurve
+from calibrant.decisions.decision import COST_THRESHOLDS
 
 AWKWARD = r"$\frac$ and a name much longer than any axis has room for"
 
@@ -27,21 +28,21 @@ def a_curve(*, other=False, label=None):
     )  # fmt: skip
 
 
-def a_regret():
-    return Regret(
-        0.1, 0.05, 0.2, 0.95, 0.01, Null(0.002), 0.08, 0.5, 100.0, ((1.0, 0.0), (0.0, 9.0)), ("act", "leave"),
-        (0, 1), 0.1,
-    )  # fmt: skip
+def a_threshold(**changes):
+    values = {"threshold": 0.3, "low": 0.2, "high": 0.35, "cost": 0.41, "cost_low": 0.38, "cost_high": 0.45}
+    values |= {"as_is": 0.5, "recalibrated": 0.4, "gain": 0.09, "gain_low": 0.05, "gain_high": 0.12}
+    costs = tuple(0.4 + (COST_THRESHOLDS - 0.3) ** 2)
+    return BestThreshold(**values | {"level": 0.95, "of_costs": 0.1, "n": 1000.0, "costs": costs} | changes)
 
 
 @pytest.mark.parametrize("other", [False, True])
 def test_panels_that_are_given_are_drawn_on(other):
     panels = plt.subplots(2 + other, 1)[1]
     before = plt.get_fignums()
-    assert plot_regret_curve(a_curve(other=other), panels) is panels
+    assert plot.regret(a_curve(other=other), panels) is panels
     assert plt.get_fignums() == before
-    with pytest.raises(ValueError, match=f"axes must be {2 + other} panels, got {3 - other}"):
-        plot_regret_curve(a_curve(other=other), plt.subplots(3 - other, 1)[1])
+    with pytest.raises(ValueError, match=f"ax must be {2 + other} panels, got {3 - other}"):
+        plot.regret(a_curve(other=other), plt.subplots(3 - other, 1)[1])
 
 
 @pytest.mark.parametrize("other", [False, True])
@@ -52,64 +53,113 @@ def test_without_panels_one_figure_is_made(other):
     assert_texts_apart_and_inside(panels[0].figure)
 
 
-def test_the_regret_has_its_band_and_its_worst_decision():
+def test_the_regret_has_its_band_and_its_largest_value():
     found = a_curve()
-    top, bottom = plot_regret_curve(found)
-    regret, worst = top.lines
+    top, bottom = plot.regret(found)
+    regret, worst = bottom.lines
     np.testing.assert_array_equal(regret.get_xydata().T, [found.thresholds, found.value])
     assert worst.get_xydata().tolist() == [[found.worst.threshold, found.worst.value]]
-    (band,) = [one for one in top.collections if isinstance(one, PolyCollection)]
+    (band,) = [one for one in bottom.collections if isinstance(one, PolyCollection)]
     corners = band.get_paths()[0].vertices
     assert corners[:, 1].max() == pytest.approx(found.high.max())
     assert corners[:, 1].min() == pytest.approx(found.low.min())
-    assert top.get_ylim()[0] == 0
-    assert [text.get_text() for text in top.get_legend().get_texts()] == [
-        "95 % band",
-        "regret",
-        "worst, at 0.5",
-    ]
-    assert bottom.get_xlabel() == "threshold"
+    assert bottom.get_ylim()[0] == 0
+    texts = [text.get_text() for text in bottom.get_legend().get_texts()]
+    assert texts == ["95 % band", "decision regret", "largest, at 0.5"]
+    assert (top.get_ylabel(), bottom.get_xlabel()) == ("net benefit", "threshold")
 
 
 def test_decision_curves_are_of_the_model_recalibrated_always_and_never():
     found = a_curve(label="ill")
-    _, bottom = plot_regret_curve(found)
-    drawn = {line.get_label(): np.asarray(line.get_ydata()) for line in bottom.lines}
+    top, bottom = plot.regret(found)
+    drawn = {line.get_label(): np.asarray(line.get_ydata()) for line in top.lines}
     np.testing.assert_array_equal(drawn["model"], found.net_benefit)
     np.testing.assert_array_equal(drawn["recalibrated"], found.recalibrated)
     np.testing.assert_array_equal(drawn["always act"], found.treat_all)
     assert set(drawn["never act"]) == {0}
     assert bottom.get_xlabel() == "threshold of class ill"
     # Far below zero nobody acts: what lies there would press the rest together.
-    low, high = bottom.get_ylim()
+    low, high = top.get_ylim()
     assert -0.3 * high < low < 0 < found.net_benefit.max() < high
 
 
 def test_a_difference_has_a_panel_of_its_own():
     found = a_curve(other=True)
-    *_, last = plot_regret_curve(found)
+    *_, last = plot.regret(found)
     np.testing.assert_array_equal(last.lines[0].get_ydata(), found.difference.value)
     low, high = last.get_ylim()
     assert low == -high
     assert high > found.difference.high.max()
 
 
-def test_a_regret_shows_its_interval_and_what_is_recovered():
-    found = a_regret()
-    ax = plot_regret(found)
+def test_the_cost_has_two_marks_yours_and_the_best_with_its_interval():
+    found = a_threshold()
+    ax = found.plot()
+    lines = {line.get_marker(): line for line in ax.lines}
+    np.testing.assert_array_equal(lines["None"].get_ydata(), found.costs)
+    assert lines["s"].get_xydata().tolist() == [[0.1, 0.5]]
+    assert lines["o"].get_xydata().tolist() == [[0.3, 0.41]]
     (bar,) = [one for one in ax.collections if isinstance(one, LineCollection)]
-    np.testing.assert_allclose(bar.get_segments()[0], [[0.05, 0], [0.2, 0]])
-    dots = [line.get_xydata()[0].tolist() for line in ax.lines if line.get_marker() == "o"]
-    assert dots == [[0.1, 0], [0.08, 1], [0.002, 2]]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["regret", "recovered", "if calibrated"]
-    assert ax.get_xlabel() == "per row, in the unit of the costs"
+    np.testing.assert_allclose(bar.get_segments()[0], [[0.2, 0.41], [0.35, 0.41]])
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts[1:] == ["your threshold 0.1, cost 0.5", "best 0.3 [0.2, 0.35], cost 0.41"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("threshold", "cost per row")
+    low, high = ax.get_ylim()
+    assert low < 0.4
+    assert 0.5 < high < 1
     assert_texts_apart_and_inside(ax.figure)
     given = axes()
     assert found.plot(given) is given
 
 
-def test_rcparams_stay_as_they_are():
+def test_never_acting_lies_at_the_end_of_the_axis():
+    ax = a_threshold(threshold=np.inf, high=np.inf).plot()
+    (best,) = [line for line in ax.lines if line.get_marker() == "o"]
+    assert best.get_xydata().tolist() == [[1.0, 0.41]]
+    assert "best never act, cost 0.41" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_the_costs_are_those_of_the_rows():
+    rng = np.random.default_rng(0)
+    score = np.round(rng.random(400), 2)
+    y = rng.random(400) < score**2
+    found = calibrant.best_threshold(y, score, (1, 9), rng=0)
+    for t, cost in zip(COST_THRESHOLDS, found.costs, strict=True):
+        act = score >= t
+        assert cost == pytest.approx(np.mean(act & ~y) + 9 * np.mean(~act & y))
+    assert found.costs[list(COST_THRESHOLDS).index(0.1)] == pytest.approx(found.cost_as_is)
+
+
+def test_a_threshold_near_zero_lies_on_a_log_odds_axis():
+    ax = a_threshold(threshold=0.001, low=0.0005, high=0.002).plot()
+    assert ax.get_xscale() == "logit"
+    assert_texts_apart_and_inside(ax.figure)
+    assert a_threshold().plot().get_xscale() == "linear"
+
+
+def test_several_risk_coverage_curves_are_told_apart():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 300)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    found = {"good": calibrant.risk_coverage(y, p, rng=0), "poor": calibrant.risk_coverage(y, p[::-1], rng=0)}
+    ax = plot.risk_coverage(found | {"again": found["good"]})
+    curves = [line for line in ax.lines if line.get_drawstyle() == "steps-pre"]
+    assert len({line.get_color() for line in curves}) == 3
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == [f"{name}, {found[name if name != 'again' else 'good'].aurc.value:.3g}"
+                     for name in ("good", "poor", "again")]  # fmt: skip
+    assert not [one for one in ax.collections if isinstance(one, PolyCollection)]
+    assert len([one for one in plot.risk_coverage(found).collections if isinstance(one, PolyCollection)]) == 2
+    # Fewer than ten rows tell nothing.
+    assert all(line.get_xdata()[1] * 300 >= 10 - 1e-9 for line in curves)
+    assert_texts_apart_and_inside(ax.figure)
+    with pytest.raises(ValueError, match="1 to 6 curves"):
+        plot.risk_coverage({})
+
+
+def test_the_size_of_a_new_figure_is_kept_and_settings_stay():
     before = dict(matplotlib.rcParams)
-    plot_regret_curve(a_curve(other=True))
-    plot_regret(a_regret())
+    for found in (a_curve(), a_curve(other=True)):
+        assert tuple(found.plot(figsize=(5, 6))[0].figure.get_size_inches()) == (5, 6)
+    assert tuple(a_threshold().plot(figsize=(5, 3)).figure.get_size_inches()) == (5, 3)
     assert dict(matplotlib.rcParams) == before

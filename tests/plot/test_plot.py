@@ -14,8 +14,14 @@ import matplotlib.pyplot as plt
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 
 from calibrant import plot
+from calibrant.inputs import house_style as house
 
 AWKWARD = r"$\frac$ and a name much longer than any axis has room for"  # as mathematics, an error
+
+
+def by_outcome(cells):
+    """Return edges of fifty bins, and the counts halved between the outcomes."""
+    return np.linspace(0, 1, 51), cells / 2, cells / 2
 
 
 def a_diagram(**changes):
@@ -38,7 +44,7 @@ def a_diagram(**changes):
         "n": 1000.0,
         "estimator": "uniform:6",
         "error": 0.0432,
-        "histogram": (np.linspace(0, 1, 51), cells),
+        "by_outcome": by_outcome(cells),
         "support": (0.0, 1.0),
     }
     return SimpleNamespace(**settings | changes)
@@ -61,7 +67,7 @@ def a_curve(**changes):
         "kernel": "triweight",
         "n_boot": 200,
         "discrete": False,
-        "histogram": (np.linspace(0, 1, 51), np.where(np.arange(50) < 40, 25.0, 0.0)),
+        "by_outcome": by_outcome(np.where(np.arange(50) < 40, 25.0, 0.0)),
     }
     base = {
         name: getattr(a_diagram(), name) for name in ("notion", "label", "level", "n", "error", "support")
@@ -99,8 +105,13 @@ def of_type(ax, kind):
     return [group for group in ax.collections if isinstance(group, kind)]
 
 
+def curves_of(ax):
+    """Lines of curves: neither the diagonal nor the ticks of single rows."""
+    return [line for line in ax.lines if line.get_label() != "calibrated" and line.get_marker() != "|"]
+
+
 def drawn_points(ax):
-    lines = [line.get_xydata() for line in ax.lines if line.get_label() != "calibrated"]
+    lines = [line.get_xydata() for line in curves_of(ax)]
     groups = [
         path.vertices
         for group in ax.collections
@@ -108,7 +119,7 @@ def drawn_points(ax):
         if len(group.get_offsets()) < 2
     ]
     points = np.concatenate(
-        [*lines, *groups, *(group.get_offsets() for group in of_type(ax, PathCollection))]
+        [np.empty((0, 2)), *lines, *groups, *(group.get_offsets() for group in of_type(ax, PathCollection))]
     )
     return points[np.isfinite(points).all(axis=1)]
 
@@ -207,13 +218,14 @@ def test_the_diagonal_is_there_once(name):
 def test_no_line_connects_the_bins():
     ax = plot.diagram(a_diagram(), axes())
     assert [line.get_label() for line in ax.lines] == ["calibrated"]
-    (bars,) = of_type(ax, LineCollection)
-    assert all(len(bar) == 2 and bar[0, 0] == bar[1, 0] for bar in bars.get_segments())
+    bars = [bar for group in of_type(ax, LineCollection) for bar in group.get_segments()]
+    assert len(bars) == 4
+    assert all(len(bar) == 2 and bar[0, 0] == bar[1, 0] for bar in bars)
 
 
 def test_bins_without_mass_are_not_drawn():
     result = a_diagram()
-    ax = plot.diagram(result, axes())
+    ax = plot.diagram(result, axes(), color="black")
     (markers,), (bars,) = of_type(ax, PathCollection), of_type(ax, LineCollection)
     held = result.count > 0
     np.testing.assert_array_equal(markers.get_offsets(), np.c_[result.score, result.frequency][held])
@@ -231,7 +243,7 @@ def test_a_diagram_of_one_bin_is_drawn():
 
 def test_marker_area_grows_with_the_count():
     result = a_diagram()
-    (markers,) = of_type(plot.diagram(result, axes()), PathCollection)
+    (markers,) = of_type(plot.diagram(result, axes(), color="black"), PathCollection)
     order = np.argsort(result.count[result.count > 0])
     assert np.all(np.diff(markers.get_sizes()[order]) > 0)
 
@@ -255,37 +267,118 @@ def test_curve_and_band_break_where_the_curve_is_undefined():
     ax = plot.curve(a_curve(low=np.zeros(201), high=np.ones(201)), axes())
     x = drawn_points(ax)[:, 0]
     assert not np.any((x > 0.4) & (x < 0.5))
-    band, _ = of_type(ax, PolyCollection)
-    assert len(band.get_paths()) == 2
+    assert of_type(ax, PolyCollection)
 
 
 def test_a_curve_without_a_band_has_none():
     ax = plot.curve(a_curve(low=None, high=None), axes())
     assert not of_type(ax, PolyCollection)
-    assert len(ax.get_legend().get_texts()) == 2
+    assert [text.get_text() for text in ax.get_legend().get_texts()][:2] == ["calibrated", "curve"]
     plot.local_error(a_curve(low=None, high=None), axes())
 
 
 def test_results_without_any_data_are_drawn_empty():
     nothing = {name: np.full(201, np.nan) for name in ("value", "low", "high", "lce")}
-    bare = {"n_eff": np.zeros(201), "histogram": (np.linspace(0, 1, 51), np.full(50, 1e-9))}
+    bare = {"n_eff": np.zeros(201), "by_outcome": by_outcome(np.full(50, 1e-9))}
     for draw in (plot.curve, plot.local_error):
         ax = draw(a_curve(**nothing | bare), axes())
         assert not len(drawn_points(ax))
         ax.figure.canvas.draw()
     ax = plot.diagram(a_diagram(count=np.zeros(6)), axes())
-    assert not len(of_type(ax, PathCollection)[0].get_offsets())
+    assert not of_type(ax, PathCollection)
     ax.figure.canvas.draw()
 
 
-def test_a_curve_resting_on_few_observations_is_faint():
+def test_a_curve_fades_with_the_number_of_rows_and_has_no_band_below_ten():
     grid = a_curve()
     rows = np.where(grid.score > 0.6, 4.0, 160.0)
     ax = plot.curve(a_curve(n_eff=rows), axes())
-    firm, faint = [line for line in ax.lines if line.get_label() != "calibrated"]
-    for line, part in ((firm, grid.score <= 0.6), (faint, grid.score > 0.6)):
-        np.testing.assert_array_equal(np.isfinite(line.get_ydata()), part & np.isfinite(grid.value))
-    assert faint.get_alpha() < firm.get_alpha()
+    alphas = {line.get_alpha(): line for line in curves_of(ax)}
+    assert min(alphas) == pytest.approx(0.3)
+    assert max(alphas) == 1
+    faint = alphas[min(alphas)]
+    few = np.isfinite(faint.get_ydata())
+    assert few[(grid.score > 0.6) & np.isfinite(grid.value)].all()
+    assert min(line.get_alpha() for line in curves_of(ax) if np.isfinite(line.get_ydata())[40]) == 1
+    reach = max(
+        path.vertices[:, 0].max() for band in of_type(ax, PolyCollection) for path in band.get_paths()
+    )
+    assert 0.45 < reach <= 0.605
+    # The band fades towards its end, without a cliff: the last piece is nearly as light as the paper.
+    lightest = max(band.get_facecolor()[0, :3].min() for band in of_type(ax, PolyCollection))
+    assert lightest > 0.93
+
+
+def test_single_rows_are_ticks_where_there_is_no_band():
+    cells = np.zeros(50)
+    cells[[5, 20, 45]] = [100, 100, 2]
+    grid = a_curve()
+    ax = plot.curve(
+        a_curve(n_eff=np.where(grid.score > 0.6, 4.0, 160.0), by_outcome=by_outcome(cells)), axes()
+    )
+    ticks = [line for line in ax.lines if line.get_marker() == "|"]
+    assert [len(line.get_xdata()) for line in ticks] == [1, 1]
+    assert all(0.9 < x < 0.92 for line in ticks for x in line.get_xdata())
+    assert "single rows" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_the_colour_of_a_curve_tells_the_side():
+    grid = np.linspace(0, 1, 201)
+    middle = 0.5 + 0 * grid
+    known = {"value": middle, "lce": middle - grid, "low": middle - 0.1, "high": middle + 0.1}
+    ax = plot.curve(a_curve(n_eff=np.full(201, 500.0), **known), axes())
+    found = {line.get_label(): line for line in curves_of(ax)}
+    assert list(found) == list(house.SIDES)
+    for name, inside, color in zip(house.SIDES, (0.8, 0.2, 0.5), house.SIDE_COLORS, strict=True):
+        at = int(np.argmin(np.abs(grid - inside)))
+        assert [k for k, line in found.items() if np.isfinite(line.get_ydata()[at])] == [name]
+        assert found[name].get_color() == color
+
+
+@pytest.mark.parametrize("name", ["curve", "diagram"])
+def test_log_odds_have_equal_ranges_and_the_diagonal(name):
+    draw, result = {"curve": (plot.curve, a_curve()), "diagram": (plot.diagram, a_diagram())}[name]
+    ax = draw(result, axes(), scale="log-odds")
+    ax.figure.canvas.draw()
+    box = ax.get_window_extent()
+    assert box.width == pytest.approx(box.height)
+    assert ax.get_xscale() == ax.get_yscale() == panel_under(ax).get_xscale() == "logit"
+    assert ax.get_xlim() == ax.get_ylim()
+    assert {text.get_text() for text in ax.get_yticklabels()} >= {"0.1", "0.5"}
+    (diagonal,) = [line for line in ax.lines if line.get_label() == "calibrated"]
+    np.testing.assert_array_equal(*diagonal.get_xydata().T)
+    assert_texts_apart_and_inside(ax.figure)
+    with pytest.raises(ValueError, match="scale must be one of"):
+        draw(result, axes(), scale="log")
+
+
+def test_a_curve_stays_within_its_band_on_log_odds():
+    ax = plot.curve(a_curve(low=np.zeros(201)), axes(), scale="log-odds")
+    low, high = ax.get_ylim()
+    for band in of_type(ax, PolyCollection):
+        for path in band.get_paths():
+            assert (path.vertices[:, 1] >= low).all()
+            assert (path.vertices[:, 1] <= high).all()
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_the_size_of_a_new_figure_is_kept(name):
+    draw = {"overlay": lambda **size: plot.overlay(a_curve(), a_diagram(), **size)}
+    draw |= {"local_error": lambda **size: plot.local_error(a_curve(), **size)}
+    draw |= {"diagram": lambda **size: plot.diagram(a_diagram(), **size)}
+    draw |= {"curve": lambda **size: plot.curve(a_curve(), **size)}
+    assert tuple(draw[name](figsize=(5, 3)).figure.get_size_inches()) == (5, 3)
+
+
+def test_of_many_classes_those_with_the_largest_errors_are_drawn():
+    results = {f"class {i}": a_diagram(error=i / 1000) for i in range(30)}
+    panels = plot.small_multiples(results)
+    assert [ax.get_title() for ax in panels] == [f"class {i}" for i in range(29, 21, -1)]
+    assert panels[0].figure.get_suptitle() == "8 of 30 classes, largest error first"
+    assert panels[0].figure.get_figheight() < 8
+    assert_texts_apart_and_inside(panels[0].figure)
+    assert len(plot.small_multiples(results, most=3)) == 3
+    assert plot.small_multiples({"a": a_diagram()})[0].figure.get_suptitle() == ""
 
 
 def test_a_faint_band_does_not_flatten_the_local_error():
@@ -305,7 +398,7 @@ def test_the_histogram_lies_underneath_on_the_same_x_axis():
     assert below.get_xlim() == ax.get_xlim()
     assert (strip.x0, strip.x1) == pytest.approx((main.x0, main.x1))
     assert strip.y1 < main.y0
-    assert (ax.get_xlabel(), below.get_xlabel(), below.get_ylabel()) == ("", "score", "count")
+    assert (ax.get_xlabel(), below.get_xlabel(), below.get_ylabel()) == ("", "score", "rows")
 
 
 def test_the_histogram_can_be_left_out():
@@ -328,13 +421,12 @@ def test_two_results_share_one_histogram_panel():
 def test_a_dominating_cell_makes_the_count_axis_logarithmic_and_says_so():
     counts = np.ones(50)
     counts[-1] = 8400
-    ax = plot.diagram(a_diagram(histogram=(np.linspace(0, 1, 51), counts)), axes())
+    ax = plot.diagram(a_diagram(by_outcome=by_outcome(counts)), axes())
     below = panel_under(ax)
-    assert below.get_yscale() == "log"
-    assert "log" in below.get_ylabel()
+    assert (below.get_yscale(), below.get_ylabel()) == ("symlog", "rows, log")
     low, high = below.get_ylim()
-    assert 0 < low < 1
-    assert high > 8400
+    assert low < -4200
+    assert high > 4200
 
 
 @pytest.mark.no_cover
@@ -407,8 +499,9 @@ def test_only_confidences_below_equal_chances_are_shaded():
 
 def test_error_size_and_level_are_written():
     legend = plot.diagram(a_diagram(n=12345.0, level=0.9), axes()).get_legend()
-    assert legend.get_title().get_text() == "binned ECE 0.043\nn = 12,345"
-    assert [text.get_text() for text in legend.get_texts()] == ["calibrated", "90 % interval"]
+    facts = legend.get_title().get_text().replace("\n", ", ")
+    assert facts == "binned ECE 0.043, n = 12 345, 90 % intervals"
+    assert [text.get_text() for text in legend.get_texts()] == ["calibrated", "score too high", "in line"]
     legend = plot.diagram(a_diagram(error=2e-5), axes()).get_legend()
     assert legend.get_title().get_text().startswith("binned ECE < 0.001")
 
@@ -443,10 +536,10 @@ def test_small_multiples_are_square_panels_titled_by_class_on_the_same_axes():
 def test_small_multiples_keep_their_texts_apart(width, histogram, count):
     with plt.rc_context({"figure.figsize": (width, 4.0)}):
         results = {f"the class {i}" + "!" * 4 * i: (a_curve, a_diagram)[i % 2]() for i in range(count)}
-        results["saturated"] = a_diagram(histogram=(np.linspace(0, 1, 51), np.geomspace(1, 8400, 50)))
-        panels = plot.small_multiples(results, histogram=histogram)
+        results["saturated"] = a_diagram(by_outcome=by_outcome(np.geomspace(1, 8400, 50)))
+        panels = plot.small_multiples(results, histogram=histogram, most=10)
         assert_texts_apart_and_inside(panels[0].figure)
-        assert not histogram or panel_under(panels[0]).get_yscale() == "log"
+        assert not histogram or panel_under(panels[0]).get_yscale() == "symlog"
 
 
 def test_small_multiples_use_the_given_axes():
@@ -510,7 +603,7 @@ def test_scores_that_are_few_are_points_with_bars_and_no_line():
         assert not any(isinstance(each, PolyCollection) and len(each.get_paths()) for each in ax.collections)
         # The score that three rows have is faint.
         assert [line.get_alpha() for line in drawn if 0.9 in line.get_xdata()] == [0.3]
-        assert "95 % interval" in [text.get_text() for text in ax.get_legend().get_texts()]
+        assert "95 % intervals" in ax.get_legend().get_title().get_text()
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["calibrated", "in line"]
     handles = plot.models({"few": few, "many": a_curve()}).get_legend().get_lines()
     assert [line.get_marker() for line in handles if line.get_label().startswith("few")] == ["o"]
-    plt.close("all")

@@ -7,6 +7,7 @@ import pytest
 
 import calibrant
 from calibrant import plot
+from calibrant.inputs import house_style as house
 
 matplotlib.use("Agg")
 
@@ -43,9 +44,37 @@ def test_an_assessment_is_drawn(binary, name):
     assert getattr(plot, name)(binary).figure is not None
 
 
-def test_groups_are_those_of_an_assessment_with_all_rows_together(binary):
-    given = plot.groups({row.name: row.estimate for row in binary.by_group}, overall=binary.estimate)
-    assert written(plot.groups(binary)) == written(given)
+def test_groups_of_an_assessment_show_signed_gaps_and_the_range_expected_if_calibrated(binary):
+    ax = plot.groups(binary)
+    ordered = sorted(binary.by_group, key=lambda row: -abs(row.gap.value))
+    assert [label.get_text() for label in ax.get_yticklabels()] == [row.name for row in ordered]
+    marks = np.concatenate([each.get_offsets() for each in ax.collections if each.get_zorder() == 4])
+    np.testing.assert_allclose(sorted(marks[:, 0]), sorted(row.gap.value for row in ordered))
+    ranges = [line.get_xdata() for line in ax.lines if line.get_linewidth() == 6]
+    np.testing.assert_allclose(ranges, [[-row.gap.expected, row.gap.expected] for row in ordered])
+    low, high = ax.get_xlim()
+    assert low == -high
+    assert ax.get_xlabel() == house.GAP
+    assert house.EXPECTED in written(ax)
+    # The scores are too high: each gap, frequency minus score, is negative.
+    assert all(row.gap.value < 0 for row in ordered)
+    assert house.SIDES[0] in written(ax)
+
+
+def test_the_gap_of_a_group_is_that_of_its_rows():
+    rng = np.random.default_rng(4)
+    score, group = rng.random(600), np.arange(600) % 2
+    outcome = rng.random(600) < np.where(group, score, score**3)
+    found = calibrant.assess(outcome, score, groups=group, rng=0)
+    for row in found.by_group:
+        held = group == int(row.name)
+        p, y = score[held], outcome[held]
+        assert row.gap.value == pytest.approx(y.mean() - p.mean())
+        z = row.gap.expected / np.sqrt(np.mean(p * (1 - p)) / p.size)
+        assert row.gap.high - row.gap.value == pytest.approx(z * np.std(y - p) / np.sqrt(p.size))
+    off, fine = sorted(found.by_group, key=lambda row: -abs(row.gap.value))
+    assert abs(off.gap.value) > off.gap.expected
+    assert abs(fine.gap.value) < fine.gap.expected
 
 
 def test_classes_are_groups_of_a_class_wise_result(many):

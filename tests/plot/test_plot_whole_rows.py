@@ -17,16 +17,16 @@ from calibrant.inputs import InputError
 
 def test_it_draws_on_the_axes_it_is_given_or_on_one_new_figure():
     ax = plt.subplots()[1]
-    assert plot.taken(whole_rows(), ax) is ax
+    assert plot.probability_transfer(whole_rows(), ax) is ax
     assert plt.get_fignums() == [ax.figure.number]
-    new = plot.taken(whole_rows())
+    new = plot.probability_transfer(whole_rows())
     assert plt.get_fignums() == [ax.figure.number, new.figure.number]
     assert_texts_apart_and_inside(new.figure)
 
 
 def test_the_heat_map_reads_from_row_to_column():
     found = whole_rows()
-    ax = plot.taken(found)
+    ax = plot.probability_transfer(found)
     np.testing.assert_array_equal(ax.images[0].get_array(), found.probability_transfer.taken)
     assert [label.get_text() for label in ax.get_yticklabels()] == list(found.classes)
     written = {text.get_position(): text for text in ax.texts}
@@ -40,13 +40,13 @@ def test_the_heat_map_reads_from_row_to_column():
 def test_without_rejection_nothing_is_bold():
     found = whole_rows()
     unsure = found.estimates | {"canonical": replace(found.estimate, p_value=0.4)}
-    ax = plot.taken(replace(found, estimates=unsure))
+    ax = plot.probability_transfer(replace(found, estimates=unsure))
     assert {text.get_weight() for text in ax.texts} == {"normal"}
 
 
 def test_narrow_cells_hold_no_numbers():
     ax = plt.subplots(figsize=(0.6, 0.6))[1]
-    plot.taken(whole_rows(), ax)
+    plot.probability_transfer(whole_rows(), ax)
     assert not ax.texts
 
 
@@ -54,6 +54,6 @@ def test_what_was_not_assessed_is_refused():
     with pytest.raises(
         InputError, match='be of notion="canonical" with 3 to 12 classes, got binary, 2 classes'
     ):
-        plot.taken(binary())
+        plot.probability_transfer(binary())
     with pytest.raises(InputError, match="3 to 12 classes"):
-        plot.taken(too_many_classes())
+        plot.probability_transfer(too_many_classes())

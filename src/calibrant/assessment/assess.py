@@ -16,7 +16,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.assessment import decomposition
-from calibrant.assessment.assessment import N_CURVES, Assessment, Balance, Odds, Row
+from calibrant.assessment.assessment import N_CURVES, Assessment, Balance, MeanGap, Odds, Row
 from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
 from calibrant.assessment.probability_transfer import probability_transfer_of
 from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
@@ -402,10 +402,36 @@ def _rows_of_groups(groups: Sequence[Group], estimates: Sequence[Estimate]) -> t
     """Return the groups, each by itself, the worst first."""
     adjusted = false_discovery([result.p_value for result in estimates])
     rows = [
-        Row(group.name, float(group.rows), *_counts(group.pictured.each(), result.n), result, p)
+        Row(
+            group.name,
+            float(group.rows),
+            *_counts(group.pictured.each(), result.n),
+            result,
+            p,
+            _mean_gap(group.pictured, result.level),
+        )
         for group, result, p in zip(groups, estimates, adjusted, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: -row.estimate.value))
+
+
+def _mean_gap(task: CalibrationTask, level: float) -> MeanGap | None:
+    """Return frequency minus score of a task's one problem, and its range if calibrated."""
+    if task.notion.classwise:
+        return None
+    problem = task.problems[0]
+    sums = problem.tie_groups()
+    sums = sums.about(np.zeros(np.shape(sums.origin)))
+    w, ws, wy, wss, wsy = (float(np.sum(part)) for part in (sums.w, sums.ws, sums.wy, sums.wss, sums.wsy))
+    effective = float(problem.n) / ClusterAdjustment.of(task)[0].of_mean(level)
+    gap = (wy - ws) / w
+    # The spread of a residual is at least that of an outcome at the frequency seen.
+    variance = max((wss - 2 * wsy + wy) / w - gap * gap, 0.25 / effective)
+    reach, expected = (
+        interval_deviate(level) * float(np.sqrt(max(part, 0.0) / effective))
+        for part in (variance, (ws - wss) / w)
+    )
+    return MeanGap(gap, gap - reach, gap + reach, expected)
 
 
 def _rows_of_classes(

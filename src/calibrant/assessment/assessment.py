@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
@@ -106,6 +106,26 @@ class Odds:
         check_lengths(self, len(self.edges) - 1, "counts")
 
 
+class MeanGap(NamedTuple):
+    """Mean calibration gap, frequency minus score, with its interval.
+
+    Attributes
+    ----------
+    value, low, high : float
+    expected : float
+        If the scores are calibrated, the gap lies within this distance of 0, at the level of the interval.
+    """
+
+    value: float
+    low: float
+    high: float
+    expected: float
+
+    def _check_fields(self) -> None:
+        """Refuse an interval that does not hold the gap."""
+        check_order(self, "low", "value", "high")
+
+
 @dataclass(frozen=True)
 class Row(Serializable):
     """One class or group among several.
@@ -121,6 +141,8 @@ class Row(Serializable):
         Its interval has a level such that all rows' intervals hold together.
     p_adjusted : float
         Its p-value, adjusted for the share of false alarms among all rows (Benjamini and Hochberg).
+    gap : MeanGap or None
+        The mean gap of a group, at the level of the estimate; None where several scores a row are compared.
     """
 
     name: str
@@ -129,6 +151,7 @@ class Row(Serializable):
     expected: Amount
     estimate: Estimate
     p_adjusted: Probability
+    gap: MeanGap | None = None
 
     def off(self, level: float) -> bool:
         """Tell whether calibration is rejected, allowing for how many were looked at."""
@@ -303,14 +326,14 @@ class Assessment(Printed, Serializable):
         value, low, high = with_ends(e.value, e.low, e.high)
         return f"Assessment({asked}, ECE {value} [{low}, {high}], {rows})"
 
-    def plot(self, ax: Axes | None = None) -> Any:
+    def plot(self, ax: Axes | None = None, **options: Any) -> Any:
         """Draw the headline's curve with its band and the bins; class-wise, one panel for each class."""
         from calibrant import plot
 
         curve, diagram = self.curve, self.diagram
         if isinstance(curve, ByClass) or isinstance(diagram, ByClass):
-            return plot.small_multiples(curve, ax)  # type: ignore[arg-type]
-        return plot.overlay(curve, diagram, ax)
+            return plot.small_multiples(curve, ax, **options)  # type: ignore[arg-type]
+        return plot.overlay(curve, diagram, ax, **options)
 
     def to_html(self, path: str | Path | None = None) -> str | None:
         """Write the report as one self-contained page; without a path, return it."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.options import output, quiet, seed
+from calibrant.cli.options import check_suffix, output, quiet, seed
 from calibrant.cli.output import (
     PICTURES,
     Refused,
@@ -181,20 +181,40 @@ _run = click.argument("folder", type=FOLDER, metavar="DIR")
 
 @group.command()
 @_run
-@output("-o", "--out", folder=True, what="Where the pictures go.  [default: DIR/figures]")
-def figure(folder: Path, out: Path | None) -> None:
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="A picture (png, pdf or svg) of one reading, or a folder for all of them.  [default: DIR/figures]",
+)
+@click.option(
+    "--reading",
+    type=click.Choice(READINGS),
+    help="The reading to draw, as for table.  [default: corrected for a picture, all for a folder]",
+)
+def figure(folder: Path, out: Path | None, reading: str | None) -> None:
     """Draw the paper's Figure 2 and its corrected readings from the run in DIR.
 
     A run that is not finished is drawn from the models it has.
+
+    \b
+    Examples:
+      calibrant experiment figure run
+      calibrant experiment figure run -o figure2.pdf --reading published
     """
+    out = out or folder / "figures"
+    if out.suffix and not out.is_dir():
+        check_suffix(out, PICTURES)
+        paths = {reading or "corrected": out}
+    else:
+        paths = {each: out / f"figure2_{each}.png" for each in ([reading] if reading else READINGS)}
     with working():
         need("matplotlib")
         summary = _summary(folder)
         from calibrant.experiment import figures
 
-        out = out or folder / "figures"
-        out.mkdir(parents=True, exist_ok=True)
-        paths = {reading: out / f"figure2_{reading}.png" for reading in summary.values}
+        next(iter(paths.values())).parent.mkdir(parents=True, exist_ok=True)
         check_runs([folder], *paths.values())
         for reading, path in paths.items():
             write(path, drawn(figures.figure2(summary, reading), path))

@@ -298,7 +298,12 @@ def recommend(
 
 @click.command(epilog=EXITS)
 @options("path", "cost", *DATA, "class_names", "cluster", "notion", "level", "seed")
-@output("-o", "--out", suffixes=PICTURES, what="Draw regret and decision curves (png, svg or pdf).")
+@output(
+    "-o",
+    "--out",
+    suffixes=PICTURES,
+    what="Draw net benefit and regret, or with --cost the cost, by threshold (png, svg or pdf).",
+)
 @options("json", "quiet")
 def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) -> None:
     """Print what is lost by acting on the scores in PATH instead of on calibrated ones.
@@ -327,12 +332,15 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
         best = None
         if cost is not None and found.threshold is not None:
             best = source.ask("best_threshold", cost=cost, **asked)
-        curve = found if cost is None else None
-        if out is not None and curve is None:
+        curve: Any = found if cost is None else None
+        if out is not None and curve is None and best is None:
             curve = source.ask("regret_curve", **asked)
-    if out is not None and curve is not None:
-        figure = new_figure(4.5, 4.7)
-        curve.plot(figure.subplots(2, 1, sharex=True))
+    if out is not None:
+        figure = new_figure(4.5, 4.7 if best is None else 3.4)
+        if best is None:
+            curve.plot(figure.subplots(2, 1, sharex=True))
+        else:
+            best.plot(figure.subplots())
         write(out, drawn(figure, out))
     if as_json:
         about = {} if best is None else {"best": best.to_dict()}

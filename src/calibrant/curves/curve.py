@@ -13,8 +13,8 @@ from calibrant import inputs
 from calibrant.curves.band import corrected
 from calibrant.curves.by_class import ByClass, each_problem
 from calibrant.curves.histogram import (
-    Edges,
-    Rows,
+    ByOutcome,
+    Pictured,
     Support,
     check_picture,
     common_lines,
@@ -114,7 +114,7 @@ class Point(Printed, Serializable):
 
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityCurve(Printed, Serializable):
+class ReliabilityCurve(Pictured, Printed, Serializable):
     """Frequency of the outcome at every score, with a band.
 
     Attributes
@@ -150,6 +150,8 @@ class ReliabilityCurve(Printed, Serializable):
     kernel, bandwidth, floored : str, float, bool
         Kernel and bandwidth of the density of the scores, and whether the bandwidth rule gave less than the
         smallest allowed bandwidth (.0003).
+    by_outcome : tuple of arrays
+        Edges of score bins, and the rows with and without the outcome in each; finer near 0 and 1.
     error : float
         The expected calibration error, as `ece` gives it.
     """
@@ -165,7 +167,7 @@ class ReliabilityCurve(Printed, Serializable):
     floored: bool
     kernel: str
     support: Support
-    histogram: tuple[Edges, Rows]
+    by_outcome: ByOutcome
     error: Probability
     n: Size
     n_boot: Count
@@ -368,7 +370,7 @@ def _by_posterior(
             floored=bool(density.floored),
             kernel=density.estimator.kernel,
             support=_support(score_data),
-            histogram=counts(score_data),
+            by_outcome=counts(score_data),
             error=float(errors[k]),
             n=float(score_data.n),
             n_boot=0,
@@ -430,7 +432,7 @@ def _by_density(
         floored=bool(fit.floored),
         kernel=estimator.kernel,
         support=_support(score_data),
-        histogram=counts(score_data),
+        by_outcome=counts(score_data),
         error=float(fit.error()),
         n=float(score_data.n),
         n_boot=n_boot,

@@ -12,7 +12,9 @@ import numpy as np
 from calibrant import inputs
 from calibrant.curves.band import INTERVALS
 from calibrant.curves.histogram import (
+    ByOutcome,
     Edges,
+    Pictured,
     Rows,
     Support,
     check_picture,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityDiagram(Printed, inputs.Serializable):
+class ReliabilityDiagram(Pictured, Printed, inputs.Serializable):
     """Mean score and frequency in each bin.
 
     Attributes
@@ -47,6 +49,8 @@ class ReliabilityDiagram(Printed, inputs.Serializable):
         Rows in each bin; with importance weights the effective sample size, (sum w)^2 / sum w^2.
     low, high : arrays
         Confidence interval for the frequency at `level`.
+    by_outcome : tuple of arrays
+        Edges of score bins, and the rows with and without the outcome in each; finer near 0 and 1.
     error : float
         The expected calibration error of the same bins.
     """
@@ -57,7 +61,7 @@ class ReliabilityDiagram(Printed, inputs.Serializable):
     count: Rows
     low: Annotated[Array, UNIT, Allow.NAN]
     high: Annotated[Array, UNIT, Allow.NAN]
-    histogram: tuple[Edges, Rows]
+    by_outcome: ByOutcome
     error: Probability
     n: Size
     level: Level
@@ -162,7 +166,7 @@ def diagram_of(
         count=count,
         low=low,
         high=high,
-        histogram=counts(score_data),
+        by_outcome=counts(score_data),
         error=float(fit.error()),
         n=float(score_data.n),
         level=level,

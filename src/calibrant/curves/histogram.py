@@ -14,7 +14,7 @@ from calibrant.inputs import InputError, Serializable
 from calibrant.inputs.codec import NOT_NEGATIVE, UNIT, Ascending, Probability, Shape, Size, check_lengths
 from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import about, brief_size, count, number, sample_size, with_ends
-from calibrant.score_data import Array, Bins, ScoreData
+from calibrant.score_data import Array, ScoreData
 from calibrant.tasks.notions import Notion, named
 
 if TYPE_CHECKING:
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 # Bins of the histogram below a curve or a diagram, and the number of bins that are printed.
 CELLS, PRINTED = 50, 10
+# Finer edges below the first of these bins and, mirrored, above the last: even on a log-odds scale.
+TAIL = 10.0 ** np.arange(-6, -1.75, 0.25)
 
 Edges: TypeAlias = Annotated[Array, Shape((None,)), UNIT, Ascending()]
 Rows: TypeAlias = Annotated[Array, NOT_NEGATIVE]
+ByOutcome: TypeAlias = tuple[Edges, Rows, Rows]
 Support: TypeAlias = tuple[Probability, Probability]
 
 
@@ -60,11 +63,11 @@ class ScoreHistogram(Printed, Serializable):
         check_lengths(self, len(self.edges) - 1, "positive", "negative")
         check_subject(self)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw one outcome upwards and the other downwards; see `calibrant.plot.score_histograms`."""
         from calibrant import plot
 
-        return plot.score_histograms(self, ax)
+        return plot.score_histograms(self, ax, **options)
 
     def __repr__(self) -> str:
         return f"ScoreHistogram({subject(self)}, {self.positive.size} cells)"
@@ -116,21 +119,48 @@ def check_subject(result: Any) -> None:
 def check_picture(result: Any) -> None:
     """Raise an error for an unknown notion, an empty support, or histogram counts of the wrong length."""
     check_subject(result)
-    edges, rows = result.histogram
-    Shape((len(edges) - 1,)).check("histogram[1]", rows)
+    edges, *sides = result.by_outcome
+    for k, rows in enumerate(sides, 1):
+        Shape((len(edges) - 1,)).check(f"by_outcome[{k}]", rows)
 
 
-def _cells(score_data: ScoreData, bins: int) -> tuple[Array, Bins, float]:
-    """Sum one problem in bins of equal width: return edges, sums, and rows per unit of weight."""
-    edges = np.arange(bins + 1) / bins
+def _counts(score_data: ScoreData, edges: Array) -> tuple[Array, Array, Array]:
+    """Return the edges, and the rows with and without the outcome in each bin."""
     sums = score_data.bins(edges[1:-1])
-    return edges, sums, score_data.n / sums.w.sum()
+    rows = score_data.n / sums.w.sum()
+    # Rounding may give a negative sum if all rows have the outcome.
+    return edges, sums.wy * rows, np.maximum(sums.w - sums.wy, 0.0) * rows
 
 
-def counts(score_data: ScoreData) -> tuple[Array, Array]:
-    """Return edges and counts of the score histogram that is drawn below a plot."""
-    edges, sums, rows = _cells(score_data, CELLS)
-    return edges, sums.w * rows
+def counts(score_data: ScoreData) -> tuple[Array, Array, Array]:
+    """Return edges and counts by outcome of the score histogram that is drawn below a plot."""
+    even = np.arange(CELLS + 1) / CELLS
+    return _counts(score_data, np.unique(np.concatenate([even, TAIL, 1 - TAIL])))
+
+
+def evenly(by_outcome: ByOutcome, positions: Array | None = None) -> tuple[Array, Array, Array]:
+    """Merge bins to equal width, or to the stored edges that are nearest to other positions.
+
+    >>> evenly((np.array([0, 0.01, 0.02, 1]), np.array([1.0, 2, 3]), np.zeros(3)), np.array([0, 0.02, 1]))
+    (array([0.  , 0.02, 1.  ]), array([3., 3.]), array([0., 0.]))
+    """
+    edges, *sides = by_outcome
+    wanted = np.arange(CELLS + 1) / CELLS if positions is None else positions
+    kept = np.unique([0, *np.abs(edges[:, None] - wanted).argmin(axis=0), edges.size - 1])
+    positive, negative = (np.add.reduceat(side, kept[:-1]) for side in sides)
+    return edges[kept], positive, negative
+
+
+class Pictured:
+    """What curves and diagrams share: the histogram of their scores."""
+
+    by_outcome: ByOutcome
+
+    @property
+    def histogram(self) -> tuple[Array, Array]:
+        """Edges of bins of equal width, and the rows in each."""
+        edges, positive, negative = evenly(self.by_outcome)
+        return edges, positive + negative
 
 
 def histogram_of(
@@ -154,9 +184,6 @@ def histogram_of(
     0.00  0.50         0         1
     0.50  1.00         1         1
     """
-    edges, sums, rows = _cells(score_data, inputs.positive_int("bins", bins))
-    # Rounding may give a negative sum if all rows have the outcome.
-    negative = np.maximum(sums.w - sums.wy, 0.0)
-    return ScoreHistogram(
-        edges, sums.wy * rows, negative * rows, notion.name, label, float(score_data.n), score_data.support
-    )
+    edges = np.arange(inputs.positive_int("bins", bins) + 1) / bins
+    sides = _counts(score_data, edges)
+    return ScoreHistogram(*sides, notion.name, label, float(score_data.n), score_data.support)

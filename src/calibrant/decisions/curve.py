@@ -151,11 +151,11 @@ class RegretCurve(Printed, Serializable):
             for name, part in self.difference._asdict().items():
                 Shape((size,)).check(f"difference.{name}", part)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Plot the regret with its band above the decision curves."""
-        from calibrant.plot.decisions import plot_regret_curve
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the decision curves above the regret with its band; see `calibrant.plot.regret`."""
+        from calibrant import plot
 
-        return plot_regret_curve(self, axes=ax)
+        return plot.regret(self, ax, **options)
 
 
 def check_thresholds(thresholds: Any) -> Array:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.curves.histogram import TAIL
 from calibrant.decisions.binary import BinaryDecisions, Lines
 from calibrant.decisions.cost import Cost
+from calibrant.decisions.curve import THRESHOLDS
 from calibrant.decisions.interval import ends
 from calibrant.decisions.regret import Regret, regret_of
 from calibrant.inference.measured import Extended
@@ -26,6 +28,11 @@ from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Thresholds at which the cost is shown, finer near 0 and 1.
+COST_THRESHOLDS = np.unique(np.concatenate([THRESHOLDS, TAIL, 1 - TAIL]))
 # Costs are reported per this many rows.
 ROWS = 1000
 # Name, value, both ends where known, and meaning.
@@ -61,6 +68,8 @@ class BestThreshold(Printed, Serializable):
         Effective number of rows.
     label : object
         The class that the decision is about.
+    costs : tuple of floats
+        Cost per row of these data at each of `COST_THRESHOLDS`: 0.01, 0.02, ..., 0.99, and finer beyond.
 
     Examples
     --------
@@ -94,9 +103,16 @@ class BestThreshold(Printed, Serializable):
     implied_threshold: float
     n: Size
     label: Any = None
+    costs: tuple[float, ...] = ()
 
     def __float__(self) -> float:
         return self.value
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the cost at every threshold, and mark two of them; see `calibrant.plot.regret`."""
+        from calibrant import plot
+
+        return plot.regret(self, ax, **options)
 
     def __repr__(self) -> str:
         size, cost = brief_size(self.n), number(self.cost)
@@ -241,8 +257,17 @@ def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> Bes
         cost_as_is=as_is, cost_recalibrated=as_is - float(estimate.recalibrated.value[0]),
         gain=gain, gain_low=max(float(gain_low[0]), -float(lines.top[0])),
         gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, implied_threshold=given,
-        n=task.n, label=task.label,
+        n=task.n, label=task.label, costs=_costs(task, cost),
     )  # fmt: skip
+
+
+def _costs(task: CalibrationTask, cost: Cost) -> tuple[float, ...]:
+    """Return the cost per row of acting at or above each of `COST_THRESHOLDS`."""
+    sums = task.problems[0].bins(COST_THRESHOLDS)
+    by_class = np.stack([sums.w - sums.wy, sums.wy]) / sums.w.sum()
+    below = np.cumsum(by_class, axis=1)[:, :-1]
+    act, leave = cost.matrix.T
+    return tuple((act @ (by_class.sum(axis=1, keepdims=True) - below) + leave @ below).tolist())
 
 
 def _separating_threshold(score: Array, first: int, given: float) -> float:

@@ -166,12 +166,6 @@ class Regret(Printed, Serializable):
         Bounds(-top, top, slack=slack).check("recovered", self.recovered)
         Bounds(float(cost.matrix.min()), float(cost.matrix.max()), slack=slack).check("cost", self.cost)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Plot value and interval, with the value expected if calibrated and the recovered part."""
-        from calibrant.plot.decisions import plot_regret
-
-        return plot_regret(self, ax=ax)
-
 
 def deciding(
     data: Predictions, cost: Any, actions: Sequence[str] | None = None, labels: Any = None

@@ -173,11 +173,11 @@ class RiskCoverage(Printed, Serializable):
             share[2] = min(most, float(self.coverage[min(high + 1, self.coverage.size - 1)]))
         return Coverage(share[0], min(share[:2]), max(share[0], share[2]), *map(float, at))
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Plot the accuracy of the selected rows over the coverage; see `calibrant.plot.risk_coverage`."""
         from calibrant import plot
 
-        return plot.risk_coverage(self, ax)
+        return plot.risk_coverage(self, ax, **options)
 
     def _check_fields(self) -> None:
         """Raise an error for arrays of wrong length and intervals that do not contain the accuracy."""

@@ -121,18 +121,18 @@ class Comparison(Printed, Serializable):
         yield "notion", about(first.notion, first.label)
         yield "estimator", first.estimator
         yield "data", sample_size(first.n, first.clusters)
-        for name, estimate in self.estimates.items():
-            yield from (f"{name}: {caution}" for caution in (*estimate.remarks, *estimate.cautions))
+        for name, model in self.estimates.items():
+            yield from (f"{name}: {caution}" for caution in (*model.remarks, *model.cautions))
         yield from self.cautions
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.estimates)}; baseline {self.baseline})"
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the errors and the differences from the baseline; see `calibrant.plot.comparison`."""
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the errors and the differences from the baseline; see `calibrant.plot.compare`."""
         from calibrant import plot
 
-        return plot.comparison(self, ax)
+        return plot.compare(self, ax, **options)
 
     def _check_fields(self) -> None:
         """Raise an error unless there is one difference for every model except the baseline."""

@@ -1,17 +1,18 @@
 """Pictures of results: nothing is computed here, only laid out.
 
-Every function draws on the Axes it is given, or on one new figure, and returns the main panel. Colours differ
-in lightness and marks in shape, so that a picture survives a grey print. matplotlib is imported on use.
+Every function draws on the Axes it is given, or on one new figure, and returns the main panel. Palette and
+words are those of `calibrant.inputs.house_style`. Marks differ in shape, dashes or place, so that a picture
+survives a grey print. matplotlib is imported on use.
 """
 
-from calibrant.plot.decisions import risk_coverage
-from calibrant.plot.forest import comparison, estimators, groups
-from calibrant.plot.grid import small_multiples, taken
+from calibrant.plot.decisions import regret, risk_coverage
+from calibrant.plot.forest import compare, estimators, groups
+from calibrant.plot.grid import probability_transfer, small_multiples
 from calibrant.plot.reliability import curve, diagram, local_error, models, overlay
 from calibrant.plot.scores import score_histograms
 
 __all__ = [
-    "comparison",
+    "compare",
     "curve",
     "diagram",
     "estimators",
@@ -19,10 +20,11 @@ __all__ = [
     "local_error",
     "models",
     "overlay",
+    "probability_transfer",
+    "regret",
     "risk_coverage",
     "score_histograms",
     "small_multiples",
-    "taken",
 ]
 
 

@@ -5,29 +5,28 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from calibrant.assessment import Assessment
 from calibrant.curves import ByClass
 from calibrant.inputs import InputTypeError
-from calibrant.inputs.wording import percent, size_name
+from calibrant.inputs.house_style import CALIBRATED, LINE, error_text, log_odds_ticks
+from calibrant.inputs.wording import count, percent, size_name
 from calibrant.tasks.notions import Reading, named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CURVE, BINS, GREY = "#12376b", "#c4661f", "0.45"
-CALIBRATED = "calibrated"  # the label of the reference line, by which a second call finds it
 LIMITS = (-0.03, 1.03)  # margin around [0, 1], so that markers at 0 and 1 are not cut
-DWARFED = 25.0  # a largest cell this many times the median one asks for a log axis
 COLUMN = 3.3  # inches; a new figure is no narrower, unless figures are set to be
 SPARSE = 1.9  # inches; a panel below has fewer ticks
 MOST = 200  # characters of a name that are measured; more than fit on any axis
 CORNERS = ("upper left", "lower right")  # those the diagonal leaves free
 KEY: dict[str, Any] = {"fontsize": "small", "title_fontsize": "small", "frameon": False, "alignment": "left"}
 KEY |= {"labelspacing": 0.3, "handlelength": 1.6, "columnspacing": 1.0}
+Size: TypeAlias = tuple[float, float] | None
 
 
 def pyplot() -> Any:
@@ -39,21 +38,34 @@ def pyplot() -> Any:
     return plt
 
 
-def new(ratio: float, n: int = 1) -> Any:
+def new(ratio: float, n: int = 1, figsize: Size = None) -> Any:
     """Make one figure of n panels, in rows as even as may be, each `ratio` times as high as wide."""
     plt = pyplot()
-    wide, high = plt.rcParams["figure.figsize"]
-    width = wide if n > 1 else max(min(wide, high), min(wide, COLUMN))
+    wide, high = figsize or plt.rcParams["figure.figsize"]
+    width = wide if n > 1 or figsize else max(min(wide, high), min(wide, COLUMN))
     columns = math.ceil(n / (rows := math.ceil(n / max(1, int(width / 1.1 + 1e-9)))))
     size = (width, rows * (ratio * (width - 0.5) / columns + 0.2) + 0.95 if n > 1 else ratio * width)
-    return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
+    return plt.subplots(rows, columns, figsize=figsize or size, layout="constrained", squeeze=False)[1]
+
+
+def panel(ax: Any, ratio: float, figsize: Size) -> tuple[bool, Any]:
+    """Return whether the figure is new and may grow, and the given Axes or those of a new figure."""
+    return ax is None and figsize is None, new(ratio, figsize=figsize)[0, 0] if ax is None else ax
 
 
 def unit_ticks(ax: Any, axis: Any) -> None:
-    """Set the ticks of an axis from 0 to 1, few in a small panel."""
-    from matplotlib.ticker import MaxNLocator
+    """Set the ticks of an axis of scores, few in a small panel."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(3 if inches(ax) < SPARSE else 6, steps=[1, 2, 5, 10]))
+    most = 3 if inches(ax) < SPARSE else 6
+    if axis.get_scale() == "logit":
+        low, high = axis.get_view_interval()
+        ticks = log_odds_ticks(low, high, most)
+        axis.set_major_locator(FixedLocator(list(ticks)))
+        axis.set_major_formatter(FixedFormatter(list(ticks.values())))
+        ax.minorticks_off()
+    else:
+        axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
 
 
 def inches(ax: Any) -> float:
@@ -72,17 +84,29 @@ def space(ax: Any) -> float:
     return float(share * ax.figure.bbox.width / ax.figure.dpi)
 
 
+def attached(ax: Any, side: str, size: str, pad: float, **shared: Any) -> Any:
+    """Add a panel within the space of another one, at its side."""
+    from mpl_toolkits.axes_grid1 import make_axes_locatable
+
+    current = ax.figure.gca()
+    added = make_axes_locatable(ax).append_axes(side, size=size, pad=pad, **shared)
+    if ax.get_subplotspec() is not None:  # so that layout engines leave space for its labels
+        added.set_subplotspec(ax.get_subplotspec())
+    ax.figure.sca(current)
+    return added
+
+
 def shade(ax: Any, result: Any) -> float:
     """Shade the scores that cannot occur (confidences below 1/C) and return the first that can."""
     start = float(result.support[0]) if named(result.notion).top else 0.0
     if start > 0:
-        ax.axvspan(LIMITS[0], start, color="0.5", alpha=0.1, linewidth=0, zorder=0)
+        ax.axvspan(ax.get_xlim()[0], start, color=LINE, alpha=0.4, linewidth=0, zorder=0)
     return start
 
 
 def counted(value: float, _: object = None) -> str:
     """Return a count as a tick has it, upwards or downwards."""
-    return f"{abs(value):g}" if abs(value) < 1000 else f"{abs(value) / 1000:g}k"
+    return f"{abs(value):g}" if abs(value) < 1 else count(abs(value))
 
 
 def legend(ax: Any, facts: Sequence[str], corners: Sequence[str], grow: bool = False, **style: Any) -> None:
@@ -167,11 +191,6 @@ def axis_labels(result: Any) -> tuple[str, str]:
     return f"{reading.score}{name}", f"{reading.frequency} of the class"
 
 
-def rounded(error: float) -> str:
-    """Return an error to three places."""
-    return "< 0.001" if error < 0.001 else f"{error:.3f}"
-
-
 def part_of(result: Any, part: str) -> Any:
     """Return the curve or the diagram to draw: the result itself, or that part of an assessment."""
     found = getattr(result, part) if isinstance(result, Assessment) else result
@@ -181,18 +200,25 @@ def part_of(result: Any, part: str) -> Any:
     return found
 
 
-def words(result: Any, label: str | None = None) -> tuple[str, list[str]]:
+def size_text(n: float) -> str:
+    """Return the number of rows, or their effective number."""
+    return f"{'n' if size_name(n) == 'rows' else 'effective n'} = {count(round(n))}"
+
+
+def level_text(level: float, what: str = "interval") -> str:
+    """Return the level of an interval or a band."""
+    return _escaped(f"{percent(level)} {what}")
+
+
+def words(result: Any, label: str | None = None) -> tuple[str | None, list[str]]:
     """Return the entry in the legend, and the lines above it; a named result has its error in the entry.
 
     The error of bins is called so: it is not the one that estimates and reports give.
     """
-    error = f"{'binned ' if hasattr(result, 'edges') else ''}ECE {rounded(result.error)}"
-    n = "n" if size_name(result.n) == "rows" else "effective n"
-    size, level = f"{n} = {result.n:,.0f}", plain(percent(result.level))
-    if label is not None:
-        return f"{plain(label)}, {error}", [size, f"{level} intervals"]
-    what = "interval" if hasattr(result, "edges") or result.discrete else "band"
-    return "curve" if result.low is None else f"{level} {what}", [error, size]
+    error = f"{'binned ' if hasattr(result, 'edges') else ''}ECE {error_text(result.error)}"
+    what = "intervals" if hasattr(result, "edges") or result.discrete else "band"
+    facts = [size_text(result.n), *([] if result.low is None else [level_text(result.level, what)])]
+    return (None, [error, *facts]) if label is None else (f"{plain(label)}, {error}", facts)
 
 
 def _text(name: object) -> str:

@@ -1,150 +1,184 @@
-"""Decisions: regret over thresholds, the decision curves below it, and the accuracy of what is kept."""
+"""Decisions: net benefit, regret and cost over thresholds, and the accuracy of the most confident rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.inputs.wording import percent
-from calibrant.plot.canvas import (
-    BINS,
-    CURVE,
-    GREY,
-    KEY,
-    LIMITS,
-    above,
-    handles,
-    legend,
-    new,
-    plain,
-    pyplot,
-    reading_of,
-    unit_ticks,
-)
+from calibrant.decisions import BestThreshold
+from calibrant.decisions.decision import COST_THRESHOLDS
+from calibrant.inputs import house_style as house
+from calibrant.plot import canvas
+from calibrant.plot.canvas import Size, plain, reading_of
+from calibrant.plot.reliability import BANDED, LINES
+from calibrant.settings import REPORT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from calibrant.decisions import Regret, RegretCurve, RiskCoverage
+    from calibrant.decisions import RegretCurve, RiskCoverage
 
 # Inches of a new figure, and how far below zero net benefits are still shown, as a share of the best.
 WIDE, HIGH, BELOW = 4.5, 4.7, 0.25
+NEAR = 0.02  # thresholds nearer to 0 or 1 ask for a log-odds axis
 
 
-def plot_regret_curve(result: RegretCurve, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
-    """Draw the regret of each threshold with its band and, below, net benefit.
+def regret(result: RegretCurve | BestThreshold, ax: Any = None, *, figsize: Size = None) -> Any:
+    """Draw what decisions on the scores bring or cost, by threshold.
 
     Parameters
     ----------
-    result : RegretCurve
-        What to draw. With the difference of two models a third panel shows that.
-    axes : sequence of Axes, optional
-        Two panels, or three; one new figure otherwise.
+    result : RegretCurve or BestThreshold
+        Of a curve: net benefit and, below, the decision regret with its band, at every threshold; with the
+        difference of two models a third panel shows that. Of a best threshold: the cost per row at every
+        threshold, with two marks, the threshold implied by the costs and the best one with its interval.
+    ax : Axes, or sequence of Axes, optional
+        Where to draw, two or three panels for a curve; one new figure otherwise.
+    figsize : pair of floats, optional
+        Size of a new figure in inches.
 
     Returns
     -------
-    sequence of Axes
+    Axes or sequence of Axes
     """
+    if isinstance(result, BestThreshold):
+        return _costs(result, ax, figsize)
     count = 2 if result.difference is None else 3
-    if axes is None:
-        size = WIDE, HIGH * count / 2
-        _, axes = pyplot().subplots(count, 1, figsize=size, layout="constrained", sharex=True)
-    if len(axes) != count:
-        raise ValueError(f"axes must be {count} panels, got {len(axes)}")
-    top, bottom, *rest = axes
-    level = plain(percent(result.level))
+    if ax is None:
+        size = figsize or (WIDE, HIGH * count / 2)
+        _, ax = canvas.pyplot().subplots(count, 1, figsize=size, layout="constrained", sharex=True)
+    if len(ax) != count:
+        raise ValueError(f"ax must be {count} panels, got {len(ax)}")
+    top, middle, *rest = ax
     t, worst = result.thresholds, result.worst
-    top.fill_between(t, result.low, result.high, color=CURVE, alpha=0.18, lw=0, label=f"{level} band")
-    top.plot(t, result.value, color=CURVE, lw=1.6, label="regret")
-    top.plot(
-        [worst.threshold], [worst.value], "o", color=BINS, ms=5, label=f"worst, at {worst.threshold:.2g}"
-    )
-    top.set(ylabel="lost per row", xlim=(0, 1))
-    top.set_ylim(0, None)
-    bottom.plot(t, result.net_benefit, color=CURVE, lw=1.6, label="model")
-    bottom.plot(t, result.recalibrated, color=BINS, lw=1.4, ls="--", label="recalibrated")
-    bottom.plot(t, result.treat_all, color=GREY, lw=1, ls=":", label="always act")
-    bottom.axhline(0, color=GREY, lw=1, label="never act")
+    top.plot(t, result.net_benefit, color=house.BLUE, lw=1.6, label="model")
+    top.plot(t, result.recalibrated, color=house.ORANGE, lw=1.4, ls="--", label="recalibrated")
+    top.plot(t, result.treat_all, color=house.INK, lw=1, ls=":", label="always act")
+    top.axhline(0, color=house.GREY, lw=1, label="never act")
     best = max(float(result.net_benefit.max()), float(result.treat_all.max()), 1e-3)
-    bottom.set(ylabel="net benefit", ylim=(-BELOW * best, 1.05 * best))
-    for panel in rest:
+    top.set(ylabel="net benefit", ylim=(-BELOW * best, 1.05 * best), xlim=(0, 1))
+    _banded(middle, t, result.value, result.low, result.high, "decision regret", result.level)
+    mark = {"color": house.ORANGE, "ms": 5, "label": f"largest, at {worst.threshold:.2g}"}
+    middle.plot([worst.threshold], [worst.value], "o", **mark)
+    middle.set_ylabel("regret per row")
+    middle.set_ylim(0, None)
+    for last in rest:
         assert result.difference is not None
         value, low, high = result.difference
-        panel.fill_between(t, low, high, color=CURVE, alpha=0.18, lw=0, label=f"{level} band")
-        panel.plot(t, value, color=CURVE, lw=1.6, label="net benefit less the other's")
-        panel.axhline(0, color=GREY, lw=1)
+        _banded(last, t, value, low, high, "difference in net benefit", result.level)
+        last.axhline(0, color=house.GREY, lw=1)
         # Beyond most thresholds few rows are left, and the odds blow their noise up.
-        reach = 1.5 * float(abs(value[t <= 0.9]).max(initial=1e-3) + (high - low)[t <= 0.9].max(initial=0.0))
-        panel.set(ylabel="difference", ylim=(-reach, reach))
-    axes[-1].set_xlabel("threshold" if result.label is None else f"threshold of class {plain(result.label)}")
-    for panel in axes:
-        above(panel, *handles(panel), **KEY)
-    return axes
-
-
-def plot_regret(result: Regret, ax: Any = None) -> Any:
-    """Draw the regret with its interval, what recalibrating recovers and what is expected if calibrated.
-
-    Parameters
-    ----------
-    result : Regret
-        What to draw, in its unit.
-    ax : Axes, optional
-        Where to draw; one new figure otherwise.
-
-    Returns
-    -------
-    Axes
-    """
-    if ax is None:
-        _, ax = pyplot().subplots(figsize=(WIDE, 1.9), layout="constrained")
-    names = ("regret", "recovered", "if calibrated")
-    values = (result.value, result.recovered, result.null.mean)
-    ax.hlines(0, result.low, result.high, color=CURVE, lw=3)
-    for row, (value, color) in enumerate(zip(values, (CURVE, BINS, GREY), strict=True)):
-        ax.plot([value], [row], "o", color=color, ms=7)
-    ax.axvline(0, color=GREY, lw=1, ls="--", zorder=0)
-    ax.set(yticks=range(3), ylim=(2.6, -0.6), xlabel="per row, in the unit of the costs")
-    ax.set_yticklabels(names)
+        reach = 1.1 * float(np.abs([low[t <= 0.9], high[t <= 0.9]]).max(initial=1e-3))
+        last.set(ylabel="difference", ylim=(-reach, reach))
+    ax[-1].set_xlabel(_threshold(result.label))
+    for each in ax:
+        canvas.above(each, *canvas.handles(each), **canvas.KEY)
     return ax
 
 
-def risk_coverage(result: RiskCoverage, ax: Axes | None = None) -> Axes:
+def _threshold(label: Any) -> str:
+    return "threshold" if label is None else f"threshold of class {plain(label)}"
+
+
+def _banded(ax: Any, t: Any, value: Any, low: Any, high: Any, name: str, level: float) -> None:
+    style = {"color": house.BLUE, "alpha": 0.18, "lw": 0, "label": canvas.level_text(level, "band")}
+    ax.fill_between(t, low, high, **style)
+    ax.plot(t, value, color=house.BLUE, lw=1.6, label=name)
+
+
+def _costs(result: BestThreshold, ax: Any, figsize: Size) -> Any:
+    """Draw the cost of these data at every threshold, yours and the best one."""
+    fresh, ax = canvas.panel(ax, 0.75, figsize)
+    least, limits = min(result.value, 1 - result.value, key=abs), canvas.LIMITS
+    if 0 < least < NEAR or min(result.implied_threshold, 1 - result.implied_threshold) < NEAR:
+        limits = (COST_THRESHOLDS[0], COST_THRESHOLDS[-1])
+        ax.set_xscale("logit")
+    at, low, high = np.clip([result.value, result.low, result.high], *np.clip(limits, 0, 1))
+    ax.plot(COST_THRESHOLDS, result.costs, color=house.BLUE, lw=1.6, label="cost at each threshold")
+    yours = f"your threshold {result.implied_threshold:.3g}, cost {result.cost_as_is:.3g}"
+    ax.plot(
+        [result.implied_threshold], [result.cost_as_is], "s", color=house.INK, ms=6, zorder=4, label=yours
+    )
+    best = {0.0: "always act", np.inf: "never act"}.get(
+        result.value, f"{result.value:.2g} [{low:.2g}, {high:.2g}]"
+    )
+    ax.hlines(result.cost, low, high, house.ORANGE, linewidth=2, zorder=3.5)
+    ax.plot(
+        [at],
+        [result.cost],
+        "o",
+        color=house.ORANGE,
+        ms=6,
+        zorder=5,
+        label=f"best {best}, cost {result.cost:.3g}",
+    )
+    # Costs far above both marks would press these together.
+    bottom, worst = min(*result.costs, result.cost), max(result.cost_as_is, result.cost)
+    reach = max(4 * (worst - bottom), 0.3 * (max(result.costs) - bottom), 1e-9)
+    ax.set(xlim=limits, ylim=(bottom - 0.2 * reach, bottom + reach))
+    ax.set(xlabel=_threshold(result.label), ylabel="cost per row")
+    canvas.unit_ticks(ax, ax.xaxis)
+    facts = [canvas.size_text(result.n), canvas.level_text(result.level)]
+    canvas.legend(ax, facts, ("upper right", "lower right", "upper left", "lower left"), fresh)
+    return ax
+
+
+def risk_coverage(
+    result: RiskCoverage | Mapping[str, RiskCoverage], ax: Axes | None = None, *, figsize: Size = None
+) -> Axes:
     """Plot the accuracy of the most confident predictions over the coverage.
 
-    Pointwise intervals are dark and the simultaneous band is light. The dotted line is the accuracy of all
-    rows, which is also the accuracy at every coverage if the confidence is uninformative.
+    Of one result pointwise intervals are dark and the simultaneous band is light. The dotted line is the
+    accuracy of all rows, which is also the accuracy at every coverage if the confidence is uninformative.
+    Curves start at ten selected rows.
 
     Parameters
     ----------
-    result : RiskCoverage
-        What to draw.
-    ax : Axes, optional
-        Where to draw; one new figure otherwise.
+    result : RiskCoverage, or mapping from name to RiskCoverage
+        What to draw; up to six results, of which one or two have their intervals.
+    ax, figsize : Axes, pair of floats, optional
+        Where to draw; otherwise one new figure, of this size in inches.
 
     Returns
     -------
     Axes
     """
-    fresh, ax = ax is None, new(0.75)[0, 0] if ax is None else ax
-    level = plain(percent(result.level))
-    # A share is kept by the threshold that keeps at least as much: the curve is a flight of steps.
-    share = np.append(0.0, result.coverage)
-    kept = [np.append(part[0], part) for part in (result.band_low, result.band_high, result.low, result.high)]
-    for ends, alpha, name in ((kept[:2], 0.15, "band"), (kept[2:], 0.3, "interval")):
-        style: dict[str, Any] = {"step": "pre", "color": CURVE, "linewidth": 0, "zorder": 1.5}
-        ax.fill_between(share, ends[0], ends[1], alpha=alpha, label=f"{level} {name}", **style)
-    accuracy = np.append(result.accuracy[0], result.accuracy)
-    ax.plot(share, accuracy, drawstyle="steps-pre", color=CURVE, linewidth=1.6, zorder=3)
-    every = float(result.accuracy[-1])
-    ax.axhline(every, color=GREY, linewidth=1, linestyle=":", zorder=1, label="all rows")
-    least = float(min(result.low[result.coverage >= 0.1].min(initial=1.0), every))
-    ax.set(xlim=LIMITS, ylim=(max(-0.03, least - 0.25 * (1 - least) - 0.02), 1.03))
+    several = isinstance(result, Mapping)
+    results: Mapping[str, RiskCoverage] = result if isinstance(result, Mapping) else {"": result}
+    if not 0 < len(results) <= len(LINES):
+        raise ValueError(f"result must hold 1 to {len(LINES)} curves to be told apart, got {len(results)}")
+    fresh, ax = canvas.panel(ax, 0.75, figsize)
+    least = 1.0
+    for (name, each), (ink, dashes, _) in zip(results.items(), LINES, strict=False):
+        color = ink if several else house.BLUE
+        # A share is selected by the threshold that selects at least as much: the curve is a flight of steps.
+        held = each.coverage * each.n >= min(REPORT.assessed_rows, each.n)
+        share = np.append(0.0 if held[0] else each.coverage[~held][-1], each.coverage[held])
+        steps: dict[str, Any] = {"color": color, "linewidth": 0, "zorder": 1.5, "step": "pre"}
+        bands = [("interval", 0.15, each.low, each.high)] if len(results) <= BANDED else []
+        if not several:
+            bands = [("band", 0.15, each.band_low, each.band_high), ("interval", 0.3, each.low, each.high)]
+        for kind, alpha, low, high in bands:
+            ends = [np.append(end[held][0], end[held]) for end in (low, high)]
+            label = None if several else canvas.level_text(each.level, kind)
+            ax.fill_between(share, ends[0], ends[1], alpha=alpha, label=label, **steps)
+        entry = f"{plain(name, 16)}, {each.aurc.value:.3g}" if several else None
+        accuracy = np.append(each.accuracy[held][0], each.accuracy[held])
+        line = {"linestyle": dashes, "linewidth": 1.6, "zorder": 3, "drawstyle": "steps-pre"}
+        ax.plot(share, accuracy, color=color, label=entry, **line)
+        every = float(each.accuracy[-1])
+        note = None if several else "all rows"
+        ax.axhline(every, color=color if several else house.GREY, lw=1, ls=":", zorder=1, label=note)
+        shown = each.accuracy if several and not bands else each.low
+        least = min(least, every, float(shown[each.coverage >= 0.1].min(initial=1.0)))
+    ax.set(xlim=canvas.LIMITS, ylim=(max(-0.03, least - 0.25 * (1 - least) - 0.02), 1.03))
     ax.set_xlabel("coverage (most confident rows first)")
-    ax.set_ylabel(f"{reading_of(result).frequency} of what is kept")
-    unit_ticks(ax, ax.xaxis)
-    facts = [f"AURC {result.aurc.value:.3g}", f"n = {result.n:,.0f}"]
-    legend(ax, facts, ("lower left", "lower right", "upper right"), fresh)
+    ax.set_ylabel(f"{reading_of(each).frequency} of selected rows")
+    canvas.unit_ticks(ax, ax.xaxis)
+    facts = ["AURC by model"] if several else [f"AURC {each.aurc.value:.3g}", canvas.size_text(each.n)]
+    canvas.legend(
+        ax, facts, ("lower left", "lower right", "upper right"), fresh, handlelength=2.4 if several else 1.6
+    )
     return ax

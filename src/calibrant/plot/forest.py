@@ -1,6 +1,6 @@
-"""Estimates with their intervals in rows: of models, of groups, of estimators.
+"""Values with their intervals in rows: of models, of groups, of estimators.
 
-A light tick in each row is the value expected if calibrated.
+A light tick in each row is the value expected if calibrated, and a light bar the range of such values.
 """
 
 from __future__ import annotations
@@ -8,36 +8,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from calibrant.assessment import Assessment
-from calibrant.inference.result import Estimate
-from calibrant.inputs.wording import percent, size_name
-from calibrant.plot.canvas import BINS, CURVE, GREY, KEY, above, fitted, plain, pyplot, space, width_of
+from calibrant.inference.result import NAMES, Estimate
+from calibrant.inputs import house_style as house
+from calibrant.inputs.wording import count as grouped
+from calibrant.inputs.wording import size_name
+from calibrant.plot import canvas
+from calibrant.plot.canvas import Size, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from calibrant.assessment.assessment import Row
     from calibrant.inference.comparison import Comparison
 
 ROW, REST = 0.25, 0.95  # inches of a row in a new figure, and of all that is not rows
 WIDE = 4.5  # inches; below, names and ticks are in small type
-NAMES = 0.36  # share of the width that names may take
+SHARE = 0.36  # share of the width that names may take
 BESIDE = 0.72  # width of the panel of differences, in that of the errors
 LEAST = 0.01  # the axis reaches so far at least, or rounding would look like a result
 APART = 0.06  # inches between the labels of ticks
-NULL = "0.6"
 
 
-def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
+def compare(result: Comparison, ax: Axes | None = None, *, figsize: Size = None) -> Axes:
     """Draw the errors of several models and, at their right, the paired differences from the baseline.
 
-    A difference whose interval stays clear of zero is one that the labels can tell.
+    A difference is significant where its interval excludes 0.
 
     Parameters
     ----------
     result : Comparison
         What to draw, in its order.
-    ax : Axes, optional
-        Where to draw; one new figure otherwise. A constrained layout makes space for the names.
+    ax, figsize : Axes, pair of floats, optional
+        Where to draw; otherwise one new figure, of this size. A constrained layout makes space for the names.
 
     Returns
     -------
@@ -45,40 +50,41 @@ def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
         The panel of the errors.
     """
     names, shown = list(result.estimates), list(result.estimates.values())
-    ax, size, wide = _rows(ax, names, shown, share=1 / (1 + BESIDE))
-    panel, wide = _beside(ax), wide * BESIDE
+    ax, size, wide = _rows(ax, names, shown, share=1 / (1 + BESIDE), figsize=figsize)
+    panel, wide = canvas.attached(ax, "right", f"{100 * BESIDE:g}%", 0.12, sharey=ax), wide * BESIDE
+    panel.tick_params(labelleft=False)
+    _ruled(panel, len(names))
     differences = list(result.differences.values())
     _intervals(panel, [names.index(difference.model) for difference in differences], differences)
-    panel.axvline(0, color=GREY, linestyle="--", linewidth=1, zorder=1)
-    note = panel.text(0, names.index(result.baseline), "baseline", color=GREY, size=size)
+    panel.axvline(0, color=house.GREY, linestyle="--", linewidth=1, zorder=1)
+    note = panel.text(0, names.index(result.baseline), "baseline", color=house.GREY, size=size)
     note.set(ha="center", va="center", bbox={"color": ax.get_facecolor(), "pad": 1})
     low = min([-LEAST / 2, *(1.1 * difference.low for difference in differences)])
     high = max([LEAST / 2, *(1.1 * difference.high for difference in differences)])
-    name = fitted(result.baseline, wide, size)
+    name = canvas.fitted(result.baseline, wide, size)
     _axis(panel, low, high, wide, f"difference from\n{name}", "difference", inner="left")
     _key(panel, shown)
     return ax
 
 
-def groups(
-    estimates: Mapping[Any, Estimate] | Estimate | Assessment,
-    ax: Axes | None = None,
-    *,
-    overall: Estimate | None = None,
-) -> Axes:
-    """Draw the errors of groups, the worst first, with the size of each at the right.
+def groups(estimates: Mapping[Any, Estimate] | Estimate | Assessment, ax: Axes | None = None, *,
+           overall: Estimate | None = None, figsize: Size = None) -> Axes:  # fmt: skip
+    """Draw the gaps or the errors of groups, the largest first, with the size of each at the right.
 
     Parameters
     ----------
     estimates : mapping from name to Estimate, Estimate or Assessment
-        What to draw. Of an estimate its classes; of an assessment its groups, or its classes if it has no
-        groups.
+        What to draw. Of an assessment the signed calibration gap of each group, with its interval and the
+        range expected if calibrated; without groups, the errors of its classes. Of an estimate the errors
+        of its classes.
     ax : Axes, optional
         Where to draw; one new figure otherwise, higher the more groups there are. In a given one the
         type shrinks instead. A constrained layout makes space for the names.
     overall : Estimate, optional
-        That of all rows together: a line, and a band for its interval. An estimate and an assessment have
-        their own.
+        That of all rows together: a line, and a band for its interval. An estimate and the classes of an
+        assessment have their own.
+    figsize : pair of floats, optional
+        Size of a new figure in inches.
 
     Returns
     -------
@@ -86,31 +92,62 @@ def groups(
     """
     if isinstance(estimates, Assessment):
         rows = estimates.by_group or estimates.by_class
+        if all(row.gap is not None for row in rows) and rows:
+            return _gaps(rows, ax, figsize)
         about = estimates.estimates["classwise"] if rows is estimates.by_class else estimates.estimate
         overall, estimates = overall or about, {row.name: row.estimate for row in rows}
     elif isinstance(estimates, Estimate):
         overall, estimates = overall or estimates, estimates.by_class or {}
     ordered = sorted(estimates.items(), key=lambda item: -item[1].value)
     shown = [estimate for _, estimate in ordered]
-    whole = all(size_name(estimate.n) == "rows" for estimate in shown)
-    sizes = ["n" if whole else "effective n", *(f"{estimate.n:,.0f}" for estimate in shown)]
-    ax, *_ = _rows(ax, [name for name, _ in ordered], shown, column=sizes, reach=overall)
+    names, sizes = [name for name, _ in ordered], _sizes([estimate.n for estimate in shown])
+    ax, *_ = _rows(ax, names, shown, column=sizes, reach=overall, figsize=figsize)
     if overall is not None:
-        ax.axvspan(overall.low, overall.high, color=BINS, alpha=0.16, linewidth=0, zorder=0.5)
-        ax.axvline(overall.value, color=BINS, linewidth=1.4, zorder=1)
+        ax.axvspan(overall.low, overall.high, color=house.ORANGE, alpha=0.16, linewidth=0, zorder=0.5)
+        ax.axvline(overall.value, color=house.ORANGE, linewidth=1.4, zorder=1)
     _key(ax, shown, overall)
     return ax
 
 
-def estimators(estimates: Mapping[str, Estimate] | Assessment, ax: Axes | None = None) -> Axes:
+def _sizes(n: Sequence[float]) -> list[str]:
+    """Return the column of sizes with its header."""
+    whole = all(size_name(rows) == "rows" for rows in n)
+    return ["n" if whole else "effective n", *(grouped(round(rows)) for rows in n)]
+
+
+def _gaps(rows: Sequence[Row], ax: Any, figsize: Size) -> Any:
+    """Draw signed gaps, coloured by the side of 0 that the interval lies on."""
+    from matplotlib.lines import Line2D
+
+    ordered = sorted(rows, key=lambda row: -abs(row.gap.value))  # type: ignore[union-attr]
+    gaps: list[Any] = [row.gap for row in ordered]
+    column = _sizes([row.estimate.n for row in ordered])
+    ax, *_ = _rows(ax, [row.name for row in ordered], gaps, column=column, figsize=figsize)
+    side = house.sides(0.0, [gap.low for gap in gaps], [gap.high for gap in gaps])
+    wide: dict[str, Any] = {"lw": 6, "color": house.LINE, "zorder": 1.5, "solid_capstyle": "butt"}
+    for k, gap in enumerate(gaps):
+        ax.plot([-gap.expected, gap.expected], [k, k], **wide)
+    ax.axvline(0, color=house.GREY, linestyle="--", linewidth=1, zorder=1)
+    entries: list[Any] = [
+        Line2D([], [], color=house.SIDE_COLORS[k], marker="o", ms=4.6, lw=1.6) for k in np.unique(side)
+    ]
+    labels = [house.SIDES[k] for k in np.unique(side)]
+    title = canvas.level_text(ordered[0].estimate.level)
+    canvas.above(ax, [*entries, Line2D([], [], **wide)], [*labels, house.EXPECTED], title=title, **canvas.KEY)
+    return ax
+
+
+def estimators(
+    estimates: Mapping[str, Estimate] | Assessment, ax: Any = None, *, figsize: Size = None
+) -> Axes:
     """Draw what different estimators say of the same rows, the first of them in front of the others.
 
     Parameters
     ----------
     estimates : mapping from name to Estimate, or Assessment
         What to draw, in this order.
-    ax : Axes, optional
-        Where to draw; one new figure otherwise. A constrained layout makes space for the names.
+    ax, figsize : Axes, pair of floats, optional
+        Where to draw; otherwise one new figure, of this size. A constrained layout makes space for the names.
 
     Returns
     -------
@@ -119,22 +156,15 @@ def estimators(estimates: Mapping[str, Estimate] | Assessment, ax: Axes | None =
     estimates = estimates.by_estimator if isinstance(estimates, Assessment) else estimates
     shown = list(estimates.values())
     values = ["", *(f"{estimate.value:.3f}" for estimate in shown)]
-    ax, *_ = _rows(ax, list(estimates), shown, column=values, first=True)
-    ax.axvline(shown[0].value, color=CURVE, linewidth=0.8, alpha=0.5, zorder=1)
+    ax, *_ = _rows(ax, list(estimates), shown, column=values, first=True, figsize=figsize)
+    ax.axvline(shown[0].value, color=house.BLUE, linewidth=0.8, alpha=0.5, zorder=1)
     _key(ax, shown)
     return ax
 
 
-def _rows(
-    ax: Any,
-    names: Sequence[Any],
-    shown: Sequence[Estimate],
-    *,
-    column: Sequence[str] = (),
-    first: bool = False,
-    reach: Estimate | None = None,
-    share: float = 1.0,
-) -> tuple[Any, float, float]:
+def _rows(ax: Any, names: Sequence[Any], shown: Sequence[Any], *, column: Sequence[str] = (),
+          first: bool = False, reach: Estimate | None = None, share: float = 1.0,
+          figsize: Size = None) -> tuple[Any, float, float]:  # fmt: skip
     """Draw one row for each estimate; return the Axes, the size of the type and the inches left beside names.
 
     `column` is a header and a text for each row, `first` says whether only the first is in full colour,
@@ -142,24 +172,28 @@ def _rows(
     """
     if not shown:
         raise ValueError("estimates must map at least one name to an Estimate, got none")
-    count, ax = len(shown), _new(len(shown)) if ax is None else ax
+    count, ax = len(shown), _new(len(shown), figsize) if ax is None else ax
     size = _size(ax, count)
-    labels = [fitted(name, NAMES * space(ax), size) for name in names]
+    labels = [canvas.fitted(name, SHARE * canvas.space(ax), size) for name in names]
     ax.set(yticks=range(count), ylim=(count - 0.5, -0.5))
     ax.set_yticklabels(labels, size=size)
-    ax.hlines(range(count), 0, 1, color="0.93", linewidth=0.8, zorder=0, transform=ax.get_yaxis_transform())
-    null = [estimate.null.mean for estimate in shown]
-    tick = min(11.0, 0.7 * _points(ax, count))
-    ticks = ax.scatter(null, range(count), tick**2, NULL, marker="|", zorder=2)
-    ticks.set(linewidth=0.14 * tick, clip_on=False)
-    _intervals(ax, range(count), shown, front=1 if first else count)
+    _ruled(ax, count)
+    signed = hasattr(shown[0], "expected")
+    null = [each.expected if signed else each.null.mean for each in shown]
+    if not signed:
+        tick = min(11.0, 0.7 * _points(ax, count))
+        ticks = ax.scatter(null, range(count), tick**2, house.GREY, marker="|", zorder=2)
+        ticks.set(linewidth=0.14 * tick, clip_on=False)
+    _intervals(ax, range(count), shown, front=1 if first else count, signed=signed)
     if first:
         ax.get_yticklabels()[0].set_fontweight("bold")
-    beside = max((width_of(text, size) for text in column), default=0.0)
-    names_take = max(width_of(label, size) for label in labels)
-    wide = share * max(space(ax) - names_take - beside - 0.25, 0.5)
+    beside = max((canvas.width_of(text, size) for text in column), default=0.0)
+    names_take = max(canvas.width_of(label, size) for label in labels)
+    wide = share * max(canvas.space(ax) - names_take - beside - 0.25, 0.5)
     top = max(LEAST, *null, *(estimate.high for estimate in shown), 0.0 if reach is None else reach.high)
-    _axis(ax, 0.0, 1.06 * top, wide, *_measured(shown), inner="right" if share < 1 else "")
+    low = -max(top, *(-each.low for each in shown)) if signed else 0.0
+    measured = (house.GAP, "frequency minus score", "gap") if signed else _measured(shown)
+    _axis(ax, 1.06 * low, 1.06 * max(top, -low), wide, *measured, inner="right" if share < 1 else "")
     style = {"textcoords": "offset points", "ha": "right", "size": size, "annotation_clip": False}
     for i, text in enumerate(column[1:]):
         where = {"xytext": (72 * beside + 4, 0), "xycoords": ("axes fraction", "data"), "va": "center"}
@@ -170,25 +204,15 @@ def _rows(
     return ax, size, wide
 
 
-def _new(count: int) -> Any:
-    plt = pyplot()
-    width = plt.rcParams["figure.figsize"][0]
-    return plt.subplots(figsize=(width, ROW * count + REST), layout="constrained")[1]
+def _new(count: int, figsize: Size) -> Any:
+    plt = canvas.pyplot()
+    size = figsize or (plt.rcParams["figure.figsize"][0], ROW * count + REST)
+    return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def _beside(ax: Any) -> Any:
-    """Add a panel at the right with the same rows."""
-    from mpl_toolkits.axes_grid1 import make_axes_locatable
-
-    current = ax.figure.gca()
-    panel = make_axes_locatable(ax).append_axes("right", size=f"{100 * BESIDE:g}%", pad=0.12, sharey=ax)
-    if ax.get_subplotspec() is not None:  # so that layout engines leave space for its labels
-        panel.set_subplotspec(ax.get_subplotspec())
-    ax.figure.sca(current)
-    panel.tick_params(labelleft=False)
-    count = len(ax.get_yticks())
-    panel.hlines(range(count), 0, 1, color="0.93", lw=0.8, zorder=0, transform=panel.get_yaxis_transform())
-    return panel
+def _ruled(ax: Any, count: int) -> None:
+    style = {"color": house.LINE, "alpha": 0.6, "linewidth": 0.8, "zorder": 0}
+    ax.hlines(range(count), 0, 1, transform=ax.get_yaxis_transform(), **style)
 
 
 def _points(ax: Any, count: int) -> float:
@@ -202,23 +226,26 @@ def _size(ax: Any, count: int) -> float:
     from matplotlib.font_manager import FontProperties
 
     usual = FontProperties(size=rcParams["ytick.labelsize"]).get_size_in_points()
-    return float(min(usual if space(ax) >= WIDE else usual / 1.2, 0.8 * _points(ax, count)))
+    return float(min(usual if canvas.space(ax) >= WIDE else usual / 1.2, 0.8 * _points(ax, count)))
 
 
-def _intervals(ax: Any, rows: Sequence[int], shown: Sequence[Any], front: int | None = None) -> None:
-    """Draw the estimates and their intervals, those behind the first `front` hollow and grey."""
+def _intervals(
+    ax: Any, rows: Sequence[int], shown: Sequence[Any], front: int | None = None, signed: bool = False
+) -> None:
+    """Draw values and intervals: by side if signed, and hollow and grey behind the first `front`."""
     front, pitch = len(shown) if front is None else front, _points(ax, max(len(ax.get_yticks()), 1))
-    for group, color, inside in (
-        (slice(front), CURVE, CURVE),
-        (slice(front, None), GREY, ax.get_facecolor()),
-    ):
-        some, y = shown[group], rows[group]
-        style = {"linewidth": min(1.6, 0.2 * pitch), "zorder": 3}
-        value, low, high = ([getattr(estimate, end) for estimate in some] for end in ("value", "low", "high"))
-        ax.hlines(y, low, high, color=color, **style)
-        marks = ax.scatter(value, y, min(4.6, 0.5 * pitch) ** 2, zorder=4)
+    value, low, high = (np.array([getattr(each, end) for each in shown]) for end in ("value", "low", "high"))
+    behind = np.arange(len(shown)) >= front
+    side = house.sides(0.0, low, high)
+    color = np.where(behind, house.SOFT, np.array(house.SIDE_COLORS)[side] if signed else house.BLUE)
+    y = np.asarray(rows)
+    for ink, hollow in sorted({*zip(color.tolist(), behind.tolist(), strict=True)}, key=lambda key: key[1]):
+        held = (color == ink) & (behind == hollow)
+        ax.hlines(y[held], low[held], high[held], color=ink, linewidth=min(1.6, 0.2 * pitch), zorder=3)
+        marks = ax.scatter(value[held], y[held], min(4.6, 0.5 * pitch) ** 2, zorder=4)
         # A mark at zero is whole.
-        marks.set(facecolor=inside, edgecolor=color, linewidth=min(1.0, 0.1 * pitch), clip_on=False)
+        marks.set(facecolor=ax.get_facecolor() if hollow else ink, edgecolor=ink, clip_on=False)
+        marks.set_linewidth(min(1.0, 0.1 * pitch))
 
 
 def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: str = "") -> None:
@@ -229,11 +256,11 @@ def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: st
     ax.ticklabel_format(axis="x", style="plain", useOffset=False)
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "left", "right"]].set_visible(False)
-    if space(ax) < WIDE:
+    if canvas.space(ax) < WIDE:
         ax.tick_params(axis="x", labelsize="small")
         ax.xaxis.label.set_size("small")
     size = ax.xaxis.label.get_size()
-    label = width_of(f"{low:.{2 if high - low > 0.05 else 3}f}", size) + APART
+    label = canvas.width_of(f"{low:.{2 if high - low > 0.05 else 3}f}", size) + APART
     half = 0.5 * label * (high - low) / wide
     # Labels stay off the inner side, where another panel is.
     first, last = low + half * (inner == "left"), high - half * (inner == "right")
@@ -244,14 +271,13 @@ def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: st
 
     places = ticks(max(1, int(wide / label)))
     ax.set_xticks(places if len(places) > 1 else ticks(9)[[0, -1]])
-    ax.set_xlabel(next((label for label in labels if width_of(label, size) <= wide), labels[-1]))
+    ax.set_xlabel(next((label for label in labels if canvas.width_of(label, size) <= wide), labels[-1]))
 
 
 def _measured(shown: Sequence[Estimate]) -> tuple[str, str]:
     """Return what the axis shows, with and without the question asked."""
     norms, asked = {estimate.norm for estimate in shown}, {estimate.notion for estimate in shown}
-    names = {"l1": "ECE", "l2": "root mean square error"}
-    name = names[shown[0].norm] if len(norms) == 1 else "calibration error"
+    name = NAMES[shown[0].norm] if len(norms) == 1 else "calibration error"
     if shown[0].label is not None and len({str(estimate.label) for estimate in shown}) == 1:
         asked = {f"class {plain(shown[0].label)}"} if len(asked) == 1 else asked
     return (f"{name} ({asked.pop()})" if len(asked) == 1 else name), name
@@ -262,13 +288,15 @@ def _key(ax: Any, shown: Sequence[Estimate], overall: Estimate | None = None) ->
     from matplotlib.patches import Patch
 
     levels = {estimate.level for estimate in shown}
-    level = plain(f"{percent(levels.pop())} interval") if len(levels) == 1 else "interval"
+    level = canvas.level_text(levels.pop()) if len(levels) == 1 else "interval"
     entries: list[Any] = [
-        Line2D([], [], color=CURVE, marker="o", ms=4.6, lw=1.6),
-        Line2D([], [], color=NULL, marker="|", ms=11, mew=1.5, lw=0),
+        Line2D([], [], color=house.BLUE, marker="o", ms=4.6, lw=1.6),
+        Line2D([], [], color=house.GREY, marker="|", ms=11, mew=1.5, lw=0),
     ]
-    labels = [level, "if calibrated"]
+    labels = [level, house.EXPECTED]
     if overall is not None:
-        entries.append((Patch(color=BINS, alpha=0.16, lw=0), Line2D([], [], color=BINS, lw=1.4)))
+        entries.append(
+            (Patch(color=house.ORANGE, alpha=0.16, lw=0), Line2D([], [], color=house.ORANGE, lw=1.4))
+        )
         labels.append(f"overall, {overall.value:.3f}")
-    above(ax, entries, labels, **KEY)
+    canvas.above(ax, entries, labels, **canvas.KEY)

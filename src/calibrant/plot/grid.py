@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -12,23 +12,11 @@ from calibrant.assessment.probability_transfer import pairs
 from calibrant.assessment.text import sure
 from calibrant.curves import ByClass
 from calibrant.inputs import InputError
-from calibrant.plot.canvas import (
-    BINS,
-    CORNERS,
-    CURVE,
-    GREY,
-    KEY,
-    axis_labels,
-    find_corner,
-    fitted,
-    handles,
-    inches,
-    new,
-    space,
-    words,
-)
-from calibrant.plot.reliability import draw, strip
-from calibrant.plot.scores import mirrored
+from calibrant.inputs import house_style as house
+from calibrant.plot import canvas
+from calibrant.plot.canvas import Size
+from calibrant.plot.reliability import Scale, draw, strip
+from calibrant.plot.scores import by_class
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,12 +27,12 @@ if TYPE_CHECKING:
 NUMBERED = 0.2  # inches; narrower cells hold no numbers
 
 
-def small_multiples(
-    results: Mapping[Any, ReliabilityCurve | ReliabilityDiagram | ScoreHistogram] | Assessment,
-    axes: Any = None,
-    *,
-    histogram: bool = True,
-) -> NDArray[np.object_]:
+Panels: TypeAlias = "NDArray[np.object_]"
+Pictures: TypeAlias = "Mapping[Any, ReliabilityCurve | ReliabilityDiagram | ScoreHistogram]"
+
+
+def small_multiples(results: Pictures | Assessment, axes: Any = None, *, histogram: bool = True,
+                    scale: Scale = "linear", most: int = 8, figsize: Size = None) -> Panels:  # fmt: skip
     """Draw one panel per class, all on the same axes: a square with its error in a corner, or scores.
 
     Parameters
@@ -55,71 +43,91 @@ def small_multiples(
         Where to draw, one per result; any more are switched off. One new figure with a legend otherwise.
     histogram : bool
         Whether to put a strip with the distribution of the scores under each square.
+    most : int
+        Panels at most. Of more classes those with the largest errors are drawn, the largest first; of
+        score histograms, those of the most frequent classes.
+    scale, figsize
+        As for `diagram`.
 
     Returns
     -------
     array of Axes
-        The main panels, in the order of `results`.
+        The main panels, in the order in which they are drawn.
     """
     if isinstance(results, Assessment):
         results = next((curves for curves in results.curves.values() if isinstance(curves, ByClass)), {})
-    count, peers = len(results), list(results.values())
+    chosen: list[tuple[Any, Any]] = list(results.items())
+    total = len(chosen)
+    scores = total > 0 and hasattr(chosen[0][1], "positive")
+    if total > most:
+        size = [result.positive.sum() if scores else result.error for _, result in chosen]
+        chosen = [chosen[k] for k in np.argsort(size, kind="stable")[::-1][: max(most, 1)]]
+    count, peers = len(chosen), [result for _, result in chosen]
     if not 0 < count <= (count if axes is None else np.size(axes)):
         raise ValueError(f"axes must hold one Axes per result, and results at least one, got {count} results")
-    scores = hasattr(peers[0], "positive")
     ratio = 0.8 if scores else 1.2 if histogram else 0.95
-    grid = np.asarray(new(ratio, count) if axes is None else axes, dtype=object)
+    grid = np.asarray(canvas.new(ratio, count, figsize) if axes is None else axes, dtype=object)
     panels, columns = grid.ravel(), grid.shape[-1] if grid.ndim else 1
-    for i, (name, result) in enumerate(results.items()):
+    for i, (name, result) in enumerate(chosen):
         ax, first = panels[i], i % columns == 0
-        lowest = mirrored(ax, result, peers) if scores else _square(ax, result, peers, histogram)
-        ax.set_title(fitted(name, inches(ax), "medium"), size="medium")
+        lowest = by_class(ax, result, peers) if scores else _square(ax, result, peers, histogram, scale)
+        ax.set_title(canvas.fitted(name, canvas.inches(ax), "medium"), size="medium")
         ax.set_ylabel(ax.get_ylabel() if first else "")
         ax.tick_params(labelleft=first)
         lowest.yaxis.label.set_visible(first)
         bottom = i // columns == (count - 1) // columns
-        lowest.set_xlabel(axis_labels(result)[0].split()[0] if bottom else "")
+        lowest.set_xlabel(canvas.axis_labels(result)[0].split()[0] if bottom else "")
         lowest.tick_params(labelbottom=i + columns >= count)
-    for panel in panels[count:]:
-        panel.set_axis_off()
+    for spare in panels[count:]:
+        spare.set_axis_off()
     if axes is None:
-        size, named = f"n = {result.n:,.0f}", "binned ECE" if hasattr(result, "edges") else "ECE"
-        key = {"title": size if scores else f"in the corners: {named}; {size}", "ncols": 2, **KEY}
-        marks, labels = handles(ax)
-        labels = ["of the class", "of another"] if scores else labels
-        ax.figure.legend(marks, labels, loc="outside lower center", **key)
+        if total > count:
+            order = "most frequent" if scores else "largest error"
+            ax.figure.suptitle(f"{count} of {total} classes, {order} first", size="medium")
+        _, facts = ("", [canvas.size_text(result.n)]) if scores else canvas.words(result)
+        facts = facts if scores else [f"in the corners: {facts[0].rpartition(' ')[0]}", *facts[1:]]
+        every = [canvas.handles(each) for each in panels[:count]]
+        named = {label: mark for marks, labels in every for mark, label in zip(marks, labels, strict=True)}
+        if scores:
+            named = dict(zip(["of the class", "of another class"], canvas.handles(ax)[0], strict=True))
+        key = {"title": ", ".join(facts), "ncols": 3, **canvas.KEY}
+        written = ax.figure.legend(list(named.values()), list(named), loc="outside lower center", **key)
+        if figsize is None:  # the panels keep their size
+            extra = written.get_window_extent().height / ax.figure.dpi + 0.25 * (total > count)
+            ax.figure.set_figheight(ax.figure.get_figheight() + max(extra - 0.35, 0.0))
     return panels[:count]
 
 
-def _square(ax: Any, result: Any, peers: list[Any], histogram: bool) -> Any:
+def _square(ax: Any, result: Any, peers: list[Any], histogram: bool, scale: Scale) -> Any:
     """Draw one class, and return the panel that has the x axis."""
     from matplotlib.patheffects import withStroke
 
-    draw(result, ax, False, False, BINS if hasattr(result, "edges") else CURVE, None)
-    lowest = strip(ax, result, GREY, peers, bare=True) if histogram else ax
+    draw(result, ax, False, False, None, None, scale)
+    lowest = strip(ax, result, None, peers, bare=True) if histogram else ax
     ax.set(xlabel="", ylabel=ax.get_ylabel().split()[0])
-    error = words(result)[1][0].removeprefix("binned ")
-    error = error.removeprefix("ECE ") if inches(ax) < 1 else error
+    error = canvas.words(result)[1][0].removeprefix("binned ")
+    error = error.removeprefix("ECE ") if canvas.inches(ax) < 1 else error
     note = ax.text(0.05, 0.95, error, transform=ax.transAxes, va="top", size="small")
     # Where bars reach into both corners, a rim keeps the number legible.
     note.set_path_effects([withStroke(linewidth=2, foreground=ax.get_facecolor())])
-    if find_corner(ax, note, CORNERS)[0] == "lower right":
+    if canvas.find_corner(ax, note, canvas.CORNERS)[0] == "lower right":
         note.set(x=0.95, y=0.05, ha="right", va="bottom")
     return lowest
 
 
-def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
-    """Draw which classes take probability from which, as a heat map.
+def probability_transfer(assessment: Assessment, ax: Axes | None = None, *, figsize: Size = None) -> Axes:
+    """Draw the net probability transfer between classes as a heat map.
 
-    The class of each row takes from that of each column where a cell is orange, and gives where it is blue;
-    numbers are percent per row, bold where calibration is rejected and the interval excludes 0.
+    Where a cell is orange, the scores of the class of the row have too much probability, which those of the
+    class of the column lack; where it is blue, the reverse. Numbers are percentage points averaged over all
+    rows, bold where calibration is rejected and the interval excludes 0.
 
     Parameters
     ----------
     assessment : Assessment
         Of the canonical notion, with 3 to 12 classes.
-    ax : Axes, optional
-        Where to draw; one new figure otherwise.
+    ax, figsize : Axes, pair of floats, optional
+        Where to draw; otherwise one new figure, of this size in inches.
 
     Returns
     -------
@@ -132,23 +140,26 @@ def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
         got = f"{assessment.notion}, {len(assessment.classes)} classes"
         raise InputError("assessment", rule, got=got)
     where, names = assessment.probability_transfer, assessment.classes
-    ax = new(0.9)[0, 0] if ax is None else ax
+    _, ax = canvas.panel(ax, 0.95, figsize)
     most = max(float(np.abs(where.taken).max()), 1e-9)
-    shades = LinearSegmentedColormap.from_list("taken", ["#4f7fbf", "#ffffff", "#e08a45"])
+    shades = LinearSegmentedColormap.from_list(
+        "transfer", [_pale(house.BLUE), "#ffffff", _pale(house.ORANGE)]
+    )
     ax.imshow(where.taken, cmap=shades, vmin=-most, vmax=most)
     ticks = range(len(names))
-    wide = 0.25 * space(ax)
-    labels = [fitted(name, wide, "medium") for name in names]
+    wide = 0.25 * canvas.space(ax)
+    labels = [canvas.fitted(name, wide, "medium") for name in names]
     ax.set_xticks(ticks, labels, rotation=45, ha="left", rotation_mode="anchor")
     ax.set_yticks(ticks, labels)
     ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
-    ax.set(xlabel="takes from", ylabel="class")
+    ax.set(xlabel="class with too little", ylabel="class with too much")
     ax.xaxis.set_label_position("top")
+    ax.set_title("net probability transfer, percentage points", size="small", y=-0.03, va="top")
     ax.set_xticks(np.arange(len(names) + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(len(names) + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="0.85", linewidth=0.8)
+    ax.grid(which="minor", color=house.LINE, linewidth=0.8)
     ax.tick_params(which="minor", length=0)
-    cell = inches(ax) / len(names)
+    cell = canvas.inches(ax) / len(names)
     if cell >= NUMBERED:
         size = min(24 * cell, 9)
         rejected = sure(assessment.estimate, assessment.level)
@@ -156,9 +167,16 @@ def taken(assessment: Assessment, ax: Axes | None = None) -> Axes:
         certain = {frozenset(pair[:2]) for pair in known}
         for (row, column), value in np.ndenumerate(where.taken):
             if row != column:
-                style: dict[str, Any] = {"color": "0.35"}
+                style: dict[str, Any] = {"color": house.SOFT}
                 if frozenset((row, column)) in certain:
-                    style = {"weight": "bold"}
+                    style = {"color": house.INK, "weight": "bold"}
                 shown = f"{100 * value:.1f}".replace("-", "−") if abs(value) >= 5e-4 else "0"
                 ax.text(column, row, shown, ha="center", va="center", size=size, **style)
     return ax
+
+
+def _pale(color: str, share: float = 0.6) -> Any:
+    """Return a colour that leaves text on it readable."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(1 - share * (1 - part) for part in to_rgb(color))

@@ -1,37 +1,23 @@
 """Reliability: diagrams, curves, both at once, several models at once, and the local error.
 
-Each is drawn on the unit square with the diagonal of calibrated scores, and with the distribution of the
-scores underneath where there is one result to speak of.
+Each is drawn on a square with the diagonal of calibrated scores, and with the distribution of the scores
+underneath where there is one result to speak of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from calibrant.plot.canvas import (
-    BINS,
-    CALIBRATED,
-    CORNERS,
-    CURVE,
-    DWARFED,
-    GREY,
-    LIMITS,
-    axis_labels,
-    counted,
-    inches,
-    legend,
-    new,
-    part_of,
-    plain,
-    reading_of,
-    rounded,
-    shade,
-    unit_ticks,
-    words,
-)
+from calibrant.curves.histogram import evenly
+from calibrant.inputs import check_choice
+from calibrant.inputs import house_style as house
+from calibrant.plot import canvas
+from calibrant.plot.canvas import Size, plain
+from calibrant.plot.scores import mirrored, outcomes
 from calibrant.settings import REPORT
 
 if TYPE_CHECKING:
@@ -40,84 +26,97 @@ if TYPE_CHECKING:
     from calibrant.assessment import Assessment
     from calibrant.curves import ReliabilityCurve, ReliabilityDiagram
 
+Scale: TypeAlias = Literal["linear", "log-odds"]
 PANEL = "_calibrant_histogram"  # the attribute of a main panel that holds the one underneath
 NARROW = 1.4  # inches; a panel below has finer lines
-# Safe for colour-blind eyes and of six lightnesses, neighbours far apart; dashes tell all apart in grey.
-LINES: Sequence[tuple[str, Any]] = (
-    (CURVE, "-"),
-    ("#d8731f", (0, (5, 1.3))),
-    ("#7b4fa3", (0, (1.1, 1.1))),
-    ("#7fb6d9", (0, (7, 1.3, 1.2, 1.3))),
-    ("#000000", (0, (2.6, 1.1))),
-    ("#1f9e89", (0, (4, 1.2, 1.1, 1.2, 1.1, 1.2))),
+# Safe for colour-blind eyes and of six lightnesses, neighbours far apart; dashes and shapes differ too.
+LINES: Sequence[tuple[str, Any, str]] = (
+    ("#12376b", "-", "o"),
+    ("#d8731f", (0, (5, 1.3)), "s"),
+    ("#7b4fa3", (0, (1.1, 1.1)), "D"),
+    ("#7fb6d9", (0, (7, 1.3, 1.2, 1.3)), "^"),
+    ("#000000", (0, (2.6, 1.1)), "v"),
+    ("#1f9e89", (0, (4, 1.2, 1.1, 1.2, 1.1, 1.2)), "P"),
 )
 BANDED = 2  # up to so many models have their bands; more would hide each other
+FULL, STEPS = (
+    3.0,
+    6,
+)  # a band is in full colour from FULL times REPORT.assessed_rows on, and fades in so many steps
+# Lowest end of a log-odds scale, the share of the rows beyond each end, and points of a curve between them.
+FINEST, BEYOND, NODES = 1e-6, 0.01, 400
 
 
 def diagram(result: ReliabilityDiagram | Assessment, ax: Axes | None = None, *, histogram: bool = True,
-            legend: bool = True, color: str = BINS, label: str | None = None) -> Axes:  # fmt: skip
+            legend: bool = True, color: str | None = None, label: str | None = None, scale: Scale = "linear",
+            figsize: Size = None) -> Axes:  # fmt: skip
     """Draw a reliability diagram: a marker and a bar for each bin with mass, the area growing with its count.
 
     Parameters
     ----------
     result : ReliabilityDiagram or Assessment
         What to draw.
-    ax : Axes, optional
-        Where to draw; one new figure otherwise.
+    ax, figsize : Axes, pair of floats, optional
+        Where to draw; otherwise one new figure, of this size in inches.
     histogram : bool
-        Whether to put the distribution of the scores underneath, within the space of `ax`.
+        Whether to put the distribution of the scores by outcome underneath, within the space of `ax`.
     legend : bool
         Whether to write error, sample size and legend into the emptier corner, or above if data lie in both.
     color, label : str, optional
-        Colour of all marks, and a name in the legend, for several results on one Axes.
+        Colour of all marks, and a name in the legend, for several results on one Axes. Without a colour
+        marks show by theirs whether the score is too high, too low or in line with the frequency.
+    scale : {"linear", "log-odds"}
+        Scale of both axes, which always have the same range.
 
     Returns
     -------
     Axes
         The main panel.
     """
-    return draw(part_of(result, "diagram"), ax, histogram, legend, color, label)
+    return draw(canvas.part_of(result, "diagram"), ax, histogram, legend, color, label, scale, figsize)
 
 
 def curve(result: ReliabilityCurve | Assessment, ax: Axes | None = None, *, histogram: bool = True,
-          legend: bool = True, color: str = CURVE, label: str | None = None) -> Axes:  # fmt: skip
-    """Draw a reliability curve and its band where there are data, faint where these are few.
+          legend: bool = True, color: str | None = None, label: str | None = None, scale: Scale = "linear",
+          figsize: Size = None) -> Axes:  # fmt: skip
+    """Draw a reliability curve and its band, which fade where the effective number of rows falls.
 
-    A curve of few scores that repeat is a point and a bar for each of them.
+    Below ten effective rows there is no band; ticks at the frame show the single rows instead. A curve of
+    few scores that repeat is a point and a bar for each of them.
 
     The parameters and the Axes returned are those of `diagram`.
     """
-    return draw(part_of(result, "curve"), ax, histogram, legend, color, label)
+    return draw(canvas.part_of(result, "curve"), ax, histogram, legend, color, label, scale, figsize)
 
 
-def overlay(
-    curve_result: ReliabilityCurve | Assessment,
-    diagram_result: ReliabilityDiagram | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+def overlay(curve_result: ReliabilityCurve | Assessment, diagram_result: ReliabilityDiagram | None = None,
+            ax: Axes | None = None, *, scale: Scale = "linear", figsize: Size = None) -> Axes:  # fmt: skip
     """Draw a curve with its band and, over it, the bins of a diagram of the same sample with their bars.
 
     The one error in the legend is that of the curve, which is the headline of estimates and reports. An
-    assessment has both.
+    assessment has both. A curve of few scores that repeat is drawn without bins: it has a bar for each score.
     """
-    bins = curve_result if diagram_result is None else diagram_result
-    diagram_result = part_of(bins, "diagram")
-    curve_result = part_of(curve_result, "curve")
-    fresh, ax = ax is None, draw(curve_result, ax, True, False, CURVE, None, "curve")
-    draw(diagram_result, ax, False, False, BINS, None, "bins")
-    legend(ax, [words(curve_result)[1][0], *words(diagram_result, "")[1]], CORNERS, fresh)
+    bins = canvas.part_of(curve_result if diagram_result is None else diagram_result, "diagram")
+    line: ReliabilityCurve = canvas.part_of(curve_result, "curve")
+    fresh, ax = canvas.panel(ax, 1.12, figsize)
+    draw(line, ax, True, False, None, None, scale)
+    if not line.discrete:
+        draw(bins, ax, False, False, house.INK, None, scale, entry="bins, with intervals")
+    canvas.legend(ax, canvas.words(line)[1], canvas.CORNERS, fresh)
     return ax
 
 
-def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None = None) -> Axes:
-    """Draw the curves of up to six models in one square, each with its own colour, lightness and dashes.
+def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None = None, *,
+           scale: Scale = "linear", figsize: Size = None) -> Axes:  # fmt: skip
+    """Draw the curves of up to six models in one square, each with its own colour, dashes and shape.
 
     Parameters
     ----------
     curves : mapping from name to ReliabilityCurve or Assessment
-        What to draw, in this order, all of one notion. One or two have their bands.
-    ax : Axes, optional
-        Where to draw; one new figure otherwise.
+        What to draw, in this order, all of one notion. One or two have their bands. Scores that are few and
+        repeat are points with bars, side by side where models share a score.
+    ax, scale, figsize
+        As for `diagram`.
 
     Returns
     -------
@@ -125,134 +124,248 @@ def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None 
     """
     if not 0 < len(curves) <= len(LINES):
         raise ValueError(f"curves must hold 1 to {len(LINES)} curves to be told apart, got {len(curves)}")
-    drawn: dict[str, ReliabilityCurve] = {name: part_of(each, "curve") for name, each in curves.items()}
+    drawn: dict[str, ReliabilityCurve] = {k: canvas.part_of(each, "curve") for k, each in curves.items()}
     if len(kinds := {result.notion for result in drawn.values()}) > 1:
         raise ValueError(f"curves must be of one notion, got {sorted(kinds)}")
-    fresh, ax = ax is None, new(1.0)[0, 0] if ax is None else ax
+    fresh, ax = canvas.panel(ax, 1.0, figsize)
     banded = len(drawn) <= BANDED
-    ax.set_xlabel(_square(ax, min(drawn.values(), key=lambda result: result.support[0])))
-    for (name, result), (color, dashes) in zip(drawn.items(), LINES, strict=False):
-        _line(ax, result, result.value, 0.0, color, None, dashes, 0.16 if banded else 0.0)
-        entry = f"{plain(name, 16)}, {rounded(result.error)}"
-        look = {"marker": "o", "linestyle": ""} if result.discrete else {"linestyle": dashes}
+    for result in sorted(drawn.values(), key=lambda result: float(result.support[0])):
+        ax.set_xlabel(_square(ax, result, scale))
+    for i, ((name, result), (color, dashes, mark)) in enumerate(zip(drawn.items(), LINES, strict=False)):
+        tint = 0.16 if banded or result.discrete else 0.0
+        _line(ax, result, 0.0, color, None, dashes, mark, tint, dodge=i - (len(drawn) - 1) / 2)
+        entry = f"{plain(name, 16)}, {house.error_text(result.error)}"
+        look = {"marker": mark, "linestyle": ""} if result.discrete else {"linestyle": dashes}
         ax.plot([], [], color=color, linewidth=1.6, label=entry, **look)
-    size, level = words(result, "")[1]
+    size, *level = canvas.words(result, "")[1]
     facts = [size] if len({round(curve.n) for curve in drawn.values()}) == 1 else []
-    facts += [level.replace("intervals", "bands")] if banded and result.low is not None else []
-    legend(ax, [*facts, "ECE by model"], CORNERS, fresh, handlelength=2.4)
+    level = [text.replace("band", "bands") for text in level]
+    facts += level if banded or all(curve.discrete for curve in drawn.values()) else []
+    canvas.legend(ax, [*facts, "ECE by model"], canvas.CORNERS, fresh, handlelength=2.4)
     return ax
 
 
-def local_error(result: ReliabilityCurve | Assessment, ax: Axes | None = None) -> Axes:
+def local_error(result: ReliabilityCurve | Assessment, ax: Any = None, *, figsize: Size = None) -> Axes:
     """Draw the local calibration error, frequency minus score, with its band over the score."""
-    drawn: ReliabilityCurve = part_of(result, "curve")
-    fresh, ax = ax is None, new(0.75)[0, 0] if ax is None else ax
-    ax.axhline(0, color=GREY, linestyle="--", linewidth=1, zorder=1, label=CALIBRATED)
-    _line(ax, drawn, drawn.lce, drawn.score, CURVE, words(drawn)[0])
+    drawn: ReliabilityCurve = canvas.part_of(result, "curve")
+    fresh, ax = canvas.panel(ax, 0.75, figsize)
+    ax.axhline(0, color=house.GREY, linestyle="--", linewidth=1, zorder=2, label=house.CALIBRATED)
+    _line(ax, drawn, drawn.score, None, None)
     # The band counts where it is firm: elsewhere it may span all there is, and would flatten the rest.
     band = [] if drawn.low is None or drawn.high is None else [drawn.low, drawn.high]
     firm = [(edge - drawn.score)[drawn.n_eff >= REPORT.assessed_rows] for edge in band]
     top = 1.1 * float(np.nanmax(np.abs(np.concatenate([drawn.lce, *firm])), initial=0.02))
-    ax.set(xlim=LIMITS, ylim=(-top, top), xlabel=axis_labels(drawn)[0])
-    ax.set_ylabel("{0.frequency}\nminus {0.score}".format(reading_of(drawn)))
-    unit_ticks(ax, ax.xaxis)
-    shade(ax, drawn)
-    for y, side, hint in ((1, "top", "too low"), (0, "bottom", "too high")):
-        ax.text(1.015, y, hint, color=GREY, size="small", rotation=270, va=side, transform=ax.transAxes)
-    legend(ax, words(drawn)[1], (*CORNERS, "upper right", "lower left"), fresh)
+    ax.set(xlim=canvas.LIMITS, ylim=(-top, top), xlabel=canvas.axis_labels(drawn)[0])
+    ax.set_ylabel("{0.frequency}\nminus {0.score}".format(canvas.reading_of(drawn)))
+    canvas.unit_ticks(ax, ax.xaxis)
+    canvas.shade(ax, drawn)
+    canvas.legend(ax, canvas.words(drawn)[1], (*canvas.CORNERS, "upper right", "lower left"), fresh)
     return ax
 
 
-def draw(
-    result: Any, ax: Axes | None, histogram: bool, key: bool, color: str, label: Any, entry: str = ""
-) -> Axes:
-    """Draw a diagram or a curve on the unit square; an `entry` is all that the legend says of it."""
-    fresh, ax = ax is None, new(1.12)[0, 0] if ax is None else ax
-    score, (usual, facts) = _square(ax, result), words(result, label)
-    entry = entry or usual
+def draw(result: Any, ax: Axes | None, histogram: bool, key: bool, color: str | None, label: Any,
+         scale: Scale = "linear", figsize: Size = None, entry: str | None = None) -> Axes:  # fmt: skip
+    """Draw a diagram or a curve on the square; an `entry` is all that the legend says of it."""
+    fresh, ax = canvas.panel(ax, 1.16, figsize)
+    score, (usual, facts) = _square(ax, result, scale), canvas.words(result, label)
+    entry, color = entry or usual, color or (None if label is None else house.BLUE)
     if hasattr(result, "edges"):
         _bins(ax, result, color, entry)
     else:
-        _line(ax, result, result.value, 0.0, color, entry)
+        _line(ax, result, 0.0, color, entry)
+        if color is None:  # ticks of several models could not be told apart
+            _single_rows(ax, result)
     (strip(ax, result, color) if histogram else getattr(ax, PANEL, ax)).set_xlabel(score)
     if key:
-        legend(ax, facts, CORNERS, fresh)
+        canvas.legend(ax, facts, canvas.CORNERS, fresh)
     return ax
 
 
-def _square(ax: Any, result: Any) -> str:
-    """Lay out the unit square: equal aspect, the diagonal once, a y axis that says what is measured."""
-    score, frequency = axis_labels(result)
-    ax.set(xlim=LIMITS, ylim=LIMITS, aspect="equal")
+def _square(ax: Any, result: Any, scale: Scale) -> str:
+    """Lay out the square: equal ranges, the diagonal once, a y axis that says what is measured."""
+    check_choice("scale", scale, ("linear", "log-odds"))
+    score, frequency = canvas.axis_labels(result)
+    limits = canvas.LIMITS
+    if scale == "log-odds":
+        limits = _log_odds_limits(result)
+        if ax.get_xscale() == "logit":
+            limits = min(limits[0], ax.get_xlim()[0]), max(limits[1], ax.get_xlim()[1])
+        ax.set(xscale="logit", yscale="logit")
+    ax.set(xlim=limits, ylim=limits, aspect="equal")
     ax.apply_aspect()
-    ax.set_ylabel(frequency if inches(ax) > 2.2 else frequency.split()[0])  # or it would meet "count"
+    ax.set_ylabel(frequency if canvas.inches(ax) > 2.2 else frequency.split()[0])  # or it would meet "rows"
     for axis in (ax.xaxis, ax.yaxis):
-        unit_ticks(ax, axis)
-    if CALIBRATED not in (line.get_label() for line in ax.lines):
-        ends = (shade(ax, result), 1.0)
-        ax.plot(ends, ends, color=GREY, linestyle="--", linewidth=1, zorder=1, label=CALIBRATED)
+        canvas.unit_ticks(ax, axis)
+    if house.CALIBRATED not in (line.get_label() for line in ax.lines):
+        end = 0.0 if scale == "linear" else FINEST
+        ends = np.clip([canvas.shade(ax, result), 1.0], end, 1 - end)
+        ax.plot(ends, ends, color=house.GREY, linestyle="--", linewidth=1, zorder=2, label=house.CALIBRATED)
     return score
 
 
-def _bins(ax: Any, result: ReliabilityDiagram, color: str, label: str) -> None:
+def _on_log_odds(result: Any, low: float, high: float) -> Any:
+    """Return the curve at even log-odds, between which it is straight; scores of 0 and 1 lie at the ends."""
+    from scipy.special import expit, logit
+
+    at = result.score
+    if not result.discrete:
+        at = expit(np.linspace(logit(low), logit(high), NODES))
+        at = at[(at >= result.support[0]) & (at <= result.support[1])]
+
+    def read(name: str, least: float, most: float) -> Any:
+        values = getattr(result, name)
+        return None if values is None else np.clip(np.interp(at, result.score, values), least, most)
+
+    shown = {name: read(name, low, high) for name in ("score", "probability", "low", "high")}
+    return SimpleNamespace(n_eff=read("n_eff", 0, np.inf), discrete=result.discrete, **shown)
+
+
+def _log_odds_limits(result: Any) -> tuple[float, float]:
+    """Return the scores between which nearly all rows lie, and frequencies that so many rows can tell."""
+    edges, positive, negative = result.by_outcome
+    edges, total = edges[1:-1], np.cumsum((positive + negative)[1:-1])  # 0 and 1 have no log-odds
+    first, last = np.searchsorted(total, [BEYOND * total[-1], (1 - BEYOND) * total[-1]])
+    bins = hasattr(result, "edges")
+    frequency = result.frequency if bins else result.value[result.n_eff >= REPORT.assessed_rows]
+    inner = frequency[(frequency > 0) & (frequency < 1)]
+    least = min(max(FINEST, 1 / (3 * max(result.n, 1.0))), 0.2)
+    low, high = min(edges[first], *inner, 0.2), max(edges[min(last + 1, edges.size - 1)], *inner, 0.8)
+    return max(low / 1.3, least), 1 - max((1 - high) / 1.3, least)
+
+
+def _colored(result: Any, color: str | None, label: str | None) -> tuple[Any, Sequence[Any], Sequence[Any]]:
+    """Return the side of each score, and colour and name of each side; one side if a colour is given."""
+    if color is None and result.low is not None:
+        return house.sides(result.score, result.low, result.high), house.SIDE_COLORS, house.SIDES
+    return (
+        np.zeros(result.score.shape, dtype=int),
+        (color or house.BLUE,),
+        ("curve" if color is None else label,),
+    )
+
+
+def _bins(ax: Any, result: ReliabilityDiagram, color: str | None, label: str | None) -> None:
     held = (result.count > 0) & np.isfinite(result.frequency)
-    score, share = result.score[held], result.count[held] / np.max(result.count, initial=1e-300)
+    share = result.count / np.max(result.count, initial=1e-300)
     # The root keeps a bin of 1 % of the sample visible beside one of 84 %.
-    area = 10 + (min(max(3.2 * inches(ax), 5.0), 9.0) ** 2 - 10) * np.sqrt(share)
-    ax.vlines(score, result.low[held], result.high[held], color=color, linewidth=1, zorder=3)
-    marks = ax.scatter(score, result.frequency[held], area, color, zorder=4, label=label)
-    marks.set(edgecolor=ax.get_facecolor(), linewidth=0.4)
+    area = 10 + (min(max(3.2 * canvas.inches(ax), 5.0), 9.0) ** 2 - 10) * np.sqrt(share)
+    side, colors, names = _colored(result, color, label)
+    frequency = np.clip(result.frequency, *ax.get_ylim())  # a frequency of 0 has no log-odds
+    for k in np.unique(side[held]):
+        these = held & (side == k)
+        ax.vlines(result.score[these], result.low[these], result.high[these], colors[k], lw=1, zorder=3)
+        marks = ax.scatter(result.score[these], frequency[these], area[these], colors[k], zorder=4)
+        marks.set(edgecolor=ax.get_facecolor(), linewidth=0.4, label=names[k])
+        marks.set_clip_on(ax.get_xscale() != "logit")
 
 
-def _line(ax: Any, result: Any, middle: Any, base: Any, color: str, label: str | None,
-          dashes: Any = "-", tint: float = 0.22) -> None:  # fmt: skip
-    """Draw a curve with its band, faint where few rows speak; or a point with a bar for each score."""
-    few, width = result.n_eff < REPORT.assessed_rows, 1.1 if inches(ax) < NARROW else 1.6
+def _line(ax: Any, result: Any, base: Any, color: str | None, label: str | None, dashes: Any = "-",
+          mark: str = "o", tint: float = 0.22, dodge: float = 0.0) -> None:  # fmt: skip
+    """Draw a curve with its band, fading with the number of rows; or a point with a bar for each score."""
+    from matplotlib.colors import to_rgb
+    from matplotlib.transforms import ScaledTranslation
+
+    if logit := ax.get_xscale() == "logit":
+        result = _on_log_odds(result, *ax.get_xlim())
+    x, middle, width = result.score, result.value - base, 1.1 if canvas.inches(ax) < NARROW else 1.6
+    known, (side, colors, names) = np.isfinite(middle), _colored(result, color, label)
+    fade = (result.n_eff >= REPORT.assessed_rows).astype(float)
+    if color is None and not result.discrete:
+        fade *= _strength(np.arange(x.size) if logit else x, result.n_eff)
+        side = np.where(fade == 0, len(colors) - 1, side)
+    banded = result.low is not None and tint > 0
+    low, high = (result.low - base, result.high - base) if banded else (middle, middle)
+    moved = ax.transData + ScaledTranslation(dodge * 4.5 / 72, 0, ax.figure.dpi_scale_trans)
+    named: set[int] = set()
+    keys = {*zip(side[known].tolist(), (-fade[known]).tolist(), strict=True)}
+    for k, strength in ((k, -minus) for k, minus in sorted(keys)):
+        held = known & (side == k) & (fade == strength)
+        style = {"color": colors[k], "alpha": 0.3 + 0.7 * strength, "zorder": 2.5 + strength / 2}
+        name = names[k] if k not in named and (strength > 0 or color is not None) else None
+        named |= {k} if name is not None else set()
+        if result.discrete:
+            ax.vlines(x[held], low[held], high[held], linewidth=width, transform=moved, **style)
+            size = {"markersize": 3 * width, "linestyle": "", "transform": moved, "clip_on": not logit}
+            ax.plot(x[held], middle[held], mark, label=name, **size, **style)
+            continue
+        held |= known & np.append(False, held[:-1])  # so that neighbours meet
+        if banded and strength > 0:
+            flat: dict[str, Any] = {"color": colors[k], "alpha": tint * strength}
+            if color is None:  # neighbours overlap by a pixel, which transparent colours would show
+                share, paper = np.array([tint * strength]), np.array(to_rgb(ax.get_facecolor()))
+                flat = {"color": [paper + share * (np.array(to_rgb(colors[k])) - paper)]}
+            ax.fill_between(x, low, high, held, linewidth=0, zorder=1.5, **flat)
+        line = {"linestyle": dashes, "linewidth": width * (0.5 + 0.5 * strength)}
+        ax.plot(x, np.where(held, middle, np.nan), label=name, **line, **style)
+
+
+def _strength(x: Any, n_eff: Any) -> Any:
+    """Return how strongly a band is drawn, in steps from 0 to 1, without the noise of neighbouring scores."""
+    from scipy.ndimage import minimum_filter1d, uniform_filter1d
+
+    strength = np.clip(np.log(np.maximum(n_eff, 1e-9) / REPORT.assessed_rows) / np.log(FULL), 0, 1)
+    grid = np.linspace(x[0], x[-1], 101)
+    least = minimum_filter1d(np.interp(grid, x, strength), 9, mode="nearest")
+    return np.ceil(STEPS * np.interp(x, grid, uniform_filter1d(least, 9, mode="nearest")) - 1e-9) / STEPS
+
+
+def _single_rows(ax: Any, result: Any) -> None:
+    """Mark rows by ticks at the frame where too few are near each other for a band."""
     if result.discrete:
-        for rows, faint, name in ((~few, 1.0, label), (few, 0.3, None)):
-            style = {"color": color, "alpha": faint}
-            if result.low is not None and tint:
-                ends = ((end - base)[rows] for end in (result.low, result.high))
-                ax.vlines(result.score[rows], *ends, linewidth=width, zorder=2.5, **style)
-            ax.plot(
-                result.score[rows], middle[rows], "o", markersize=3 * width, zorder=3, label=name, **style
-            )
         return
-    for rows, faint, name in ((~few, 1.0, label), (few, 0.3, None)):
-        style = {"color": color, "alpha": faint, "linewidth": width * faint, "zorder": 2.5 * faint}
-        if result.low is not None and tint:
-            low, high = result.low - base, result.high - base
-            held, flat = rows & np.isfinite(middle + low + high), {"alpha": tint * faint, "linewidth": 0}
-            ax.fill_between(result.score, low, high, held, color=color, zorder=2, label=name, **flat)
-            name = None
-        ax.plot(result.score, np.where(rows, middle, np.nan), label=name, linestyle=dashes, **style)
+    edges, *counts = evenly(result.by_outcome)
+    few, label = (
+        np.interp((edges[1:] + edges[:-1]) / 2, result.score, result.n_eff) < REPORT.assessed_rows,
+        "single rows",
+    )
+    for rows, y in zip(counts, (0.985, 0.015), strict=True):
+        at = [
+            x
+            for i in np.flatnonzero(few & (rows > 0))
+            for x in np.linspace(
+                edges[i], edges[i + 1], min(int(np.ceil(rows[i])), int(REPORT.assessed_rows)) + 2
+            )[1:-1]
+        ]
+        if at:
+            where = {"transform": ax.get_xaxis_transform(), "zorder": 3}
+            ax.plot(at, np.full(len(at), y), "|", color=house.SOFT, ms=5, mew=0.8, label=label, **where)
+            label = "_more rows"
 
 
-def strip(ax: Any, result: Any, color: str, peers: Sequence[Any] = (), bare: bool = False) -> Any:
-    """Draw the counts of the scores underneath on the same x axis; a log scale if some peer needs one."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
-    from mpl_toolkits.axes_grid1 import make_axes_locatable
+def strip(ax: Any, result: Any, color: str | None, peers: Sequence[Any] = (), bare: bool = False) -> Any:
+    """Draw the scores by outcome underneath on the same x axis; a log scale if some peer needs one."""
+    from matplotlib.patheffects import withStroke
 
-    panel, (edges, counts) = getattr(ax, PANEL, None), result.histogram
-    if first := panel is None:
-        current, size = ax.figure.gca(), "22%" if bare else "20%"
-        panel = make_axes_locatable(ax).append_axes("bottom", size=size, pad=0.05, sharex=ax)
-        setattr(ax, PANEL, panel)
-        if ax.get_subplotspec() is not None:  # so that layout engines leave space for its labels
-            panel.set_subplotspec(ax.get_subplotspec())
+    below = getattr(ax, PANEL, None)
+    if first := below is None:
+        below = canvas.attached(ax, "bottom", "24%" if bare else "28%", 0.05, sharex=ax)
+        setattr(ax, PANEL, below)
         ax.tick_params(labelbottom=False)
-        ax.figure.sca(current)
-        shade(panel, result)
-    panel.stairs(counts, edges, fill=first, color=color, alpha=0.6 if first else 1.0)
-    cells = [peer.histogram[1][peer.histogram[1] > 0] for peer in (result, *peers)]
-    log = panel.get_yscale() == "log" or any(h.size and h.max() > DWARFED * np.median(h) for h in cells)
-    panel.set_yscale("log" if log else "linear")
-    panel.set_ylim(0.6 * panel.dataLim.minposy if log else 0, panel.dataLim.y1 * (2.0 if log else 1.15))
-    panel.set_ylabel(("log count" if log else "count") if not bare else "log" if log else "")
+        canvas.shade(below, result)
+    log_odds = ax.get_xscale() == "logit"
+    cells = [_cells(each, log_odds) for each in (result, *peers)]
+    mirrored(below, cells[0], cells[1:], color)
     if bare:
-        panel.tick_params(left=False, labelleft=False)
-        panel.yaxis.label.set(size="x-small", rotation=0, ha="right", va="center")
-    panel.yaxis.set_major_locator(LogLocator(numticks=3) if log else MaxNLocator(2))
-    panel.minorticks_off()
-    panel.yaxis.set_major_formatter(FuncFormatter(counted))
-    return panel
+        below.tick_params(left=False, labelleft=False)
+        below.set_ylabel("log" if below.get_yscale() == "symlog" else "", size="x-small", rotation=0)
+        below.yaxis.label.set(ha="right", va="center")
+    elif first and canvas.inches(ax) > 2.2:
+        places = zip(outcomes(result), cells[0][1:], (0.95, 0.03), ("top", "bottom"), strict=True)
+        for text, rows, y, va in places:
+            third = max(len(rows) // 3, 1)
+            left = float(rows[:third].sum()) < float(rows[-third:].sum())
+            where = {"transform": below.transAxes, "va": va, "ha": "left" if left else "right"}
+            note = below.text(0.02 if left else 0.98, y, text, size="x-small", color=house.INK, **where)
+            note.set_path_effects([withStroke(linewidth=2, foreground=below.get_facecolor())])
+    return below
+
+
+def _cells(result: Any, log_odds: bool) -> tuple[Any, Any, Any]:
+    """Return edges and counts of the histogram; or scores and counts, where scores are few and repeat."""
+    if not getattr(result, "discrete", False):
+        positions = 1 / (1 + np.exp(-np.arange(-14, 14.1, 0.5)))
+        return evenly(result.by_outcome, positions if log_odds else None)
+    edges, positive, negative = result.by_outcome
+    cell = np.minimum(np.searchsorted(edges, result.score, side="right") - 1, positive.size - 1)
+    share = positive[cell] / np.maximum(positive + negative, 1e-300)[cell]
+    return result.score, result.n_eff * share, result.n_eff * (1 - share)

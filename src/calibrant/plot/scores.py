@@ -7,33 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.plot.canvas import (
-    BINS,
-    CORNERS,
-    CURVE,
-    DWARFED,
-    LIMITS,
-    axis_labels,
-    counted,
-    inches,
-    legend,
-    new,
-    plain,
-    reading_of,
-    shade,
-    unit_ticks,
-)
+from calibrant.inputs import house_style as house
+from calibrant.inputs.wording import count
+from calibrant.plot import canvas
+from calibrant.plot.canvas import Size, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from calibrant.curves.histogram import ScoreHistogram
 
-UP: dict[str, Any] = {"facecolor": CURVE, "edgecolor": CURVE, "linewidth": 0.6}
-DOWN: dict[str, Any] = {"facecolor": "#f6d9c0", "edgecolor": BINS, "linewidth": 0.8}
+UNEVEN = 5.0  # sides whose largest cells differ by this factor ask for a log axis
+TOPS = "_calibrant_tops"  # the attribute of a panel with the largest counts drawn so far
+UP: dict[str, Any] = {"facecolor": house.SOFT, "edgecolor": house.SOFT, "linewidth": 0.6}
+DOWN: dict[str, Any] = {"facecolor": house.TINT, "edgecolor": house.GREY, "linewidth": 0.8}
 
 
-def score_histograms(result: ScoreHistogram, ax: Axes | None = None) -> Axes:
+def score_histograms(result: ScoreHistogram, ax: Axes | None = None, *, figsize: Size = None) -> Axes:
     """Draw the scores of the rows with the outcome upwards, and of those without it downwards.
 
     Both sides have one scale, which is logarithmic where a few cells would dwarf the others.
@@ -42,36 +32,52 @@ def score_histograms(result: ScoreHistogram, ax: Axes | None = None) -> Axes:
     ----------
     result : ScoreHistogram
         What to draw.
-    ax : Axes, optional
-        Where to draw; one new figure otherwise.
+    ax, figsize : Axes, pair of floats, optional
+        Where to draw; otherwise one new figure, of this size in inches.
 
     Returns
     -------
     Axes
     """
-    fresh, ax = ax is None, new(0.75)[0, 0] if ax is None else ax
-    mirrored(ax, result)
-    ax.set_xlabel(axis_labels(result)[0])
-    legend(ax, [], (*CORNERS, "lower left", "upper right"), fresh)
+    fresh, ax = canvas.panel(ax, 0.75, figsize)
+    by_class(ax, result)
+    ax.set_xlabel(canvas.axis_labels(result)[0])
+    canvas.legend(ax, [], (*canvas.CORNERS, "lower left", "upper right"), fresh)
     return ax
 
 
-def mirrored(ax: Any, result: Any, peers: Sequence[Any] = ()) -> Any:
-    """Draw both outcomes, on the scale that all peers ask for."""
+def by_class(ax: Any, result: Any, peers: Sequence[Any] = ()) -> Any:
+    """Draw one histogram on the scale that all peers ask for."""
+    ax.set_xlim(canvas.LIMITS)
+    first, *others = [(each.edges, each.positive, each.negative) for each in (result, *peers)]
+    sizes = zip(outcomes(result), first[1:], strict=True)
+    mirrored(ax, first, others, labels=[f"{name}, n = {count(round(rows.sum()))}" for name, rows in sizes])
+    canvas.unit_ticks(ax, ax.xaxis)
+    canvas.shade(ax, result)
+    return ax
+
+
+def mirrored(ax: Any, cells: Any, peers: Sequence[Any] = (), color: str | None = None,
+             labels: Sequence[str | None] = (None, None)) -> None:  # fmt: skip
+    """Draw counts upwards and downwards: bars between edges, or a stem at each of as many scores."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-    sides = [(peer.positive, peer.negative) for peer in (result, *peers)]
-    up, down = (max(float(side[i].max(initial=0.0)) for side in sides) for i in (0, 1))
-    cells = np.concatenate([counts[counts > 0] for side in sides for counts in side])
-    log = any(_dwarfed(*side) for side in sides)
-    for counts, style, name in zip(
-        (result.positive, -result.negative), (UP, DOWN), outcomes(result), strict=True
-    ):
-        held = f"{name}, n = {abs(counts.sum()):,.0f}"
-        ax.stairs(counts, result.edges, baseline=0, fill=True, zorder=2, label=held, **style)
-    ax.axhline(0, color="black", linewidth=0.8, zorder=3)
+    x, *counts = cells
+    x = np.clip(x, *ax.get_xlim()) if ax.get_xscale() == "logit" else x
+    tops = [max(float(peer[i].max(initial=0.0)) for peer in (cells, *peers)) for i in (1, 2)]
+    up, down = np.maximum(tops, getattr(ax, TOPS, (0.0, 0.0)))
+    setattr(ax, TOPS, (up, down))
+    log = ax.get_yscale() == "symlog" or any(_dwarfed(*peer[1:]) for peer in (cells, *peers))
+    for sign, rows, style, label in zip((1, -1), counts, (UP, DOWN), labels, strict=True):
+        if len(x) == len(rows):
+            ink = color or (UP["facecolor"] if sign > 0 else DOWN["edgecolor"])
+            ax.vlines(x, 0, sign * rows, ink, linewidth=3, zorder=2, label=label)
+        else:
+            look = style if color is None else {"facecolor": "none", "edgecolor": color, "linewidth": 1}
+            ax.stairs(sign * rows, x, baseline=0, fill=True, zorder=2, label=label, **look)
+    ax.axhline(0, color=house.INK, linewidth=0.8, zorder=3)
     if log:
-        least = float(cells.min())
+        least = min(float(rows[rows > 0].min(initial=1.0)) for peer in (cells, *peers) for rows in peer[1:])
         ax.set_yscale("symlog", linthresh=least, linscale=0.6)
         ax.set_ylim(-2.0 * max(down, least), 2.0 * max(up, least))
         ax.yaxis.set_major_locator(FixedLocator(_decades(least, up, down, _ticks(ax))))
@@ -79,16 +85,13 @@ def mirrored(ax: Any, result: Any, peers: Sequence[Any] = ()) -> Any:
         ax.set_ylim(-1.12 * max(down, 0.08 * up), 1.12 * max(up, 0.08 * down))
         ax.yaxis.set_major_locator(MaxNLocator(2 * _ticks(ax), steps=[1, 2, 5, 10]))
     ax.minorticks_off()
-    ax.yaxis.set_major_formatter(FuncFormatter(counted))
-    ax.set(xlim=LIMITS, ylabel="log count" if log else "count")
-    unit_ticks(ax, ax.xaxis)
-    shade(ax, result)
-    return ax
+    ax.yaxis.set_major_formatter(FuncFormatter(canvas.counted))
+    ax.set_ylabel("rows, log" if log else "rows")
 
 
 def outcomes(result: Any) -> tuple[str, str]:
     """Return the names of the two outcomes."""
-    reading = reading_of(result)
+    reading = canvas.reading_of(result)
     if reading.event:
         return reading.positive, reading.negative
     return ("positive", "negative") if result.label is None else (f"class {plain(result.label, 12)}", "other")
@@ -99,13 +102,14 @@ def _dwarfed(positive: Any, negative: Any) -> bool:
     cells = np.concatenate([positive, negative])
     most = cells.max(initial=0.0)
     tops = [counts.max() for counts in (positive, negative) if counts.any()]
-    return bool(most > DWARFED * np.median(cells[cells > 0])) or (min(tops) * DWARFED < most)
+    return bool(tops) and bool(most > min(house.DWARFED * np.median(cells[cells > 0]), UNEVEN * min(tops)))
 
 
 def _ticks(ax: Any) -> int:
     """Return ticks on each side that fit."""
+    canvas.settle(ax)
     height = ax.get_window_extent().height / ax.figure.dpi
-    return 1 if height < 0.5 else 2 if min(height, inches(ax)) < 1.5 else 3
+    return 1 if height < 0.8 else 2 if min(height, canvas.inches(ax)) < 1.5 else 3
 
 
 def _decades(least: float, up: float, down: float, most: int) -> list[float]:

@@ -17,7 +17,8 @@ from calibrant.curves import (
     diagram_of,
     each_problem,
 )
-from calibrant.plot.canvas import CALIBRATED, CORNERS, legend, words
+from calibrant.inputs.house_style import CALIBRATED
+from calibrant.plot.canvas import CORNERS, legend, words
 from calibrant.score_data import Array
 from calibrant.sklearn.model import explaining, probabilities
 from calibrant.tasks import notions
@@ -149,7 +150,9 @@ class ReliabilityDisplay:
         line: Line2D = next(line for line in added if line not in diagonal)
         if "marker" in style:
             style.setdefault("markevery", BETWEEN_MARKERS)
-        line.set(**style)
+        for each in added:
+            if each not in diagonal:
+                each.set(**style)
         if not ref_line:
             for reference in diagonal:
                 reference.remove()
