@@ -132,7 +132,7 @@ def samples(settings: Settings, share: float, seed: str) -> Iterator[tuple[str, 
             drawn = rng_of(task.name, "rows", n).integers(0, len(labels), (settings.repetitions, n))
             for notion in NOTIONS:
                 score, outcome = procedure.one_dimensional(notion, scores[drawn], labels[drawn])
-                support = notions.named(notion).support(where.n_classes)
+                support = notions.get_notion(notion).support(where.n_classes)
                 yield task.name, notion, n, truths[notion].exact, Sample(score, outcome, None, support)
 
 

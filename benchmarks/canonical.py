@@ -33,7 +33,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from calibrant.estimators import resolve
-from calibrant.estimators.canonical.softmax import refitted
+from calibrant.estimators.canonical.softmax import cross_fitted_probabilities
 from calibrant.estimators.canonical.variational import lower_bound
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Mixture, rng_of
@@ -184,12 +184,15 @@ def accuracy(pool, share, seed) -> None:
     print("| classes | rows | bound | MAE | l1 | l2 | mul | calibrated reads | least coverage | width |")
     print("|---" * 10 + "|")
     for k, n, rows in summary:
-        usual = [row for family, row in zip(FAMILIES, rows, strict=True) if family not in HARD]
-        off, bound = np.array([row[0] for row in usual]), np.array([row[1] for row in usual])
+        easy = [row for family, row in zip(FAMILIES, rows, strict=True) if family not in HARD]
+        off, bound = (
+            np.array([row[0] for row in easy]),
+            np.array([row[1] for row in easy]),
+        )
         gap = bound[:, 0] > 0
         ratio = off.mean(axis=0) / bound[gap].mean(axis=0)
         cover = min(float(row[2][0]) for row in rows)
-        width = np.mean([row[3][0] for row in usual])
+        width = np.mean([row[3][0] for row in easy])
         print(
             f"| {k} | {n} | {bound[gap, 0].mean():.4f} | {off[:, 0].mean():.4f} | {ratio[0]:.2f} "
             f"| {ratio[1]:.2f} | {ratio[2]:.2f} | {off[~gap, 0].mean():.4f} | {cover:.3f} | {width:.4f} |",
@@ -317,7 +320,7 @@ def many_cell(task):
     for _ in range(repetitions):
         p = scores(kind, k, n, rng)
         rows = Simplex.of(p, families.labels(mapped(name, p), rng))
-        found.append(lower_bound(rows, refitted(rows), "l1", 0.95))
+        found.append(lower_bound(rows, cross_fitted_probabilities(rows), "l1", 0.95))
     return np.array(found), truth
 
 
@@ -348,7 +351,7 @@ def speed(share) -> None:
         rows = Simplex.of(p, y)
         CanonicalError.of(SoftmaxPosterior.of(rows))
         middle = time.perf_counter()
-        refitted(rows)
+        cross_fitted_probabilities(rows)
         end, peak = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"| {k} | {n} | {middle - start:.2f} | {end - middle:.2f} | {peak:.0f} |", flush=True)
 

@@ -112,7 +112,7 @@ def p_values(p, y, rng, weight=None):
 def size_cell(task):
     """Return the size of ours, and of the first class by itself."""
     kind, k, n, repetitions = task
-    rng, usual, found = rng_of("canonical size", *task), (score_test.SIMULATED, score_test.PART), []
+    rng, default_notion, found = rng_of("canonical size", *task), (score_test.SIMULATED, score_test.PART), []
     if kind == "parts":
         # A quarter of the simulations, in as many parts as ten thousand rows have.
         score_test.SIMULATED, score_test.PART = n * k * SIMS // 4, 8
@@ -125,7 +125,7 @@ def size_cell(task):
             # Each repetition has a label of its own.
             p, y, weight = np.repeat(p, 3, axis=0), labels(np.repeat(p, 3, axis=0), rng), np.ones(3 * n, int)
         found.append(p_values(p, y, rng, weight))
-    score_test.SIMULATED, score_test.PART = usual
+    score_test.SIMULATED, score_test.PART = default_notion
     return np.mean(np.array(found) <= 0.05, axis=0)
 
 

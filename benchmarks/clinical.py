@@ -26,7 +26,7 @@ from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES, Family
 from calibrant.inputs import predictions
 from calibrant.score_data import Array
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 READ = ("intercept", "slope", "ratio", "e50", "e90")
 SIZES, FACTORS, REPETITIONS = (100, 500, 2000, 10_000), (1.0, 0.3, 0.0), 400
@@ -77,7 +77,9 @@ def one_cell(cell: Cell, repetitions: int) -> tuple[Array, Array] | None:
     held, width = [], []
     for _ in range(repetitions):
         score, outcome = family.draw(rng, cell.n)
-        task = CalibrationTask.of(predictions(outcome.astype(int), score, labels=[0, 1]), named("binary"))
+        task = CalibrationTask.of(
+            predictions(outcome.astype(int), score, labels=[0, 1]), get_notion("binary")
+        )
         found = clinical_of(task)
         ends = [
             (np.nan, np.nan) if (one := getattr(found, key)) is None else (one.low, one.high) for key in READ

@@ -32,7 +32,7 @@ from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT
 from calibrant.inference.clusters import ClusteredNull
 from calibrant.inputs import in_clusters, predictions
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 REPETITIONS = 400
 CLUSTERS, CORRELATIONS, SCORES, GAPS = (
@@ -104,7 +104,7 @@ def size_cell(task):
     for _ in range(repetitions):
         score, outcome, cluster = draw(rng, FAMILIES[0], 0, clusters, correlation, scores)
         data = in_clusters(predictions(outcome, score), cluster, outcome, None)
-        null = ClusteredNull.of(CalibrationTask.of(data, named("binary")), "l1", rng, SETS)
+        null = ClusteredNull.of(CalibrationTask.of(data, get_notion("binary")), "l1", rng, SETS)
         found.append(null.whole.p_value <= 0.05)
     return np.mean(found)
 

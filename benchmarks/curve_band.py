@@ -84,8 +84,8 @@ def shape(name: str, about: str, bent: Callable[[Array], Array], share: float = 
 def known(name: str, about: str, kind: str, places: tuple[float, ...]) -> Family:
     """Make one of the families with exact truth, looked at where its gap is and elsewhere."""
     family = KNOWN[name]
-    named = "near one" if name == "saturated" else name  # that name is taken
-    return Family(named, about, family.quantile, lambda s: family.pairs(s)[1], kind, places)
+    label = "near one" if name == "saturated" else name  # that name is taken
+    return Family(label, about, family.quantile, lambda s: family.pairs(s)[1], kind, places)
 
 
 EVEN, WALLS = on_beta(1, 1), on_beta(0.5, 0.5)

@@ -35,7 +35,7 @@ from calibrant.inputs import predictions
 from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 _spec = util.spec_from_file_location("canonical", Path(__file__).with_name("canonical.py"))
 canonical = util.module_from_spec(_spec)
@@ -86,7 +86,7 @@ def one_cell(cell: Cell) -> dict[str, Array]:
     }
     for k in range(cell.repetitions):
         score, outcome = family.draw(rng, cell.n)
-        task = CalibrationTask.of(predictions(outcome.astype(int), score), named("binary"))
+        task = CalibrationTask.of(predictions(outcome.astype(int), score), get_notion("binary"))
         known = BinaryDecisions.of(task, np.union1d(AT, CURVE))
         value, low, high, gain, *_ = ends(known, lines, LEVEL)
         found["value"].append(value)

@@ -156,10 +156,10 @@ def sketch(frame, notion):
 def measured(engine, contender, small, folder, notion):
     """Seconds, processor seconds and memory of a query, as JSON."""
     session, opened, plain = ENGINES[engine]
-    with session() as running:
+    with session() as cumulative_sums:
         for where in (small, folder):
             reset_peak()
-            frame = opened(where, running)
+            frame = opened(where, cumulative_sums)
             start, cpu = time.perf_counter(), processor_seconds()
             found = sketch(frame, notion) if contender == "sketch" else plain(frame)
             took = {"seconds": time.perf_counter() - start, "cpu": processor_seconds() - cpu}

@@ -30,7 +30,7 @@ from calibrant.experiment.families import FAMILIES, FEW, LOCAL, SHIFTED, Dirichl
 from calibrant.experiment.leaderboard import exact_families
 from calibrant.experiment.procedure import one_dimensional
 from calibrant.score_data import Array, Sample
-from calibrant.tasks.notions import named
+from calibrant.tasks.notions import get_notion
 
 _spec = util.spec_from_file_location("real_scores", Path(__file__).with_name("real_scores.py"))
 real_scores = util.module_from_spec(_spec)
@@ -145,7 +145,7 @@ def estimates(names: list[str], family: Dirichlet, notion: str, n: int, times: i
     for a in range(0, times, step):
         sample = Sample(*problems(family, notion, n, min(step, times - a), rng), None, support)
         values = np.stack(
-            [resolve(name, shared=named(notion).classwise).fit(sample).error() for name in names]
+            [resolve(name, shared=get_notion(notion).classwise).fit(sample).error() for name in names]
         )
         parts.append(values if notion == "confidence" else values.mean(axis=-1))
     return np.concatenate(parts, axis=1)

@@ -76,8 +76,8 @@ def p_values(score, outcome, rng, size):
         (Debiased(15), "l2"),
     ):
         seen = estimator.fit(Sample(score, outcome)).error(norm)
-        usual = estimator.fit(Sample(np.broadcast_to(score, drawn.shape), drawn)).error(norm)
-        found.append((1 + np.count_nonzero(usual >= seen - 1e-12)) / (1 + size))
+        simulated = estimator.fit(Sample(np.broadcast_to(score, drawn.shape), drawn)).error(norm)
+        found.append((1 + np.count_nonzero(simulated >= seen - 1e-12)) / (1 + size))
     return found
 
 

@@ -26,7 +26,7 @@ from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES, Dirichlet
 from calibrant.inputs import predictions
 from calibrant.score_data import Array
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 
 def _sibling(name: str) -> Any:
@@ -143,7 +143,7 @@ def regret(cell: Cell, count: int) -> Figures:
     truth, lines = true_regret(cell.family), decisions.Lines.of_thresholds(decisions.AT)
     for k in range(count):
         score, outcome = family.draw(rng_of("sensitivity", *cell, k), cell.n)
-        task = CalibrationTask.of(predictions(outcome.astype(int), score), named("binary"))
+        task = CalibrationTask.of(predictions(outcome.astype(int), score), get_notion("binary"))
         known = decisions.BinaryDecisions.of(task, decisions.AT)
         _, low, high, *_ = decisions.ends(known, lines, 0.95)
         held = (low <= truth + 1e-9) & (truth <= high + 1e-9)

@@ -35,7 +35,7 @@ def batch():
     return rng.integers(3, size=(7, 61)), scores
 
 
-def one_class(scores, outcomes, estimator):
+def is_binary(scores, outcomes, estimator):
     return published.errors([scores], [outcomes], notion="binary", estimator=estimator)[0]
 
 
@@ -120,7 +120,7 @@ def test_silverman_bandwidths_are_the_authors(golden):
 def test_convex_weights_are_swapped():
     # B = 10: .151 gives .01 to bin 1 (centre .15), .99 to bin 2 (.25); .35, centre of bin 3, is all bin 2's.
     expected = (0.01 * 0.849 + abs(0.99 * 0.849 - 0.35)) / 2
-    assert one_class([0.151, 0.35], [1, 0], "c:10") == pytest.approx(expected, abs=1e-12)
+    assert is_binary([0.151, 0.35], [1, 0], "c:10") == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(("score", "home"), [(0.05, 9), (0.0499999, 0), (0.0500001, 1)])
@@ -129,21 +129,21 @@ def test_a_score_on_the_first_centre_goes_to_the_last_bin(score, home):
     for other, bin_ in ((0.98, 9), (0.03, 0), (0.25, 1)):
         together, apart = abs(1 - score - other) / 2, (1 - score + other) / 2
         expected = together if bin_ == home else apart
-        assert one_class([score, other], [1, 0], "c:10") == pytest.approx(expected, abs=1e-5)
+        assert is_binary([score, other], [1, 0], "c:10") == pytest.approx(expected, abs=1e-5)
 
 
 def test_scores_crowded_on_the_lower_limit_land_in_the_last_adaptive_bin():
     # More zeros than a bin should hold: the first threshold and the first centre are 0.
     scores = [0.0, 0.0, 0.0, 0.0, 0.99, 0.99, 0.99, 0.99]
-    assert one_class(scores, [1, 1, 1, 1, 0, 0, 0, 0], "ac:4") == pytest.approx(
+    assert is_binary(scores, [1, 1, 1, 1, 0, 0, 0, 0], "ac:4") == pytest.approx(
         plain_loop(scores, [1, 1, 1, 1, 0, 0, 0, 0], "ac", 4, 0.0), abs=1e-12
     )
-    assert one_class([0.0, 0.0, 0.0, 1.0], [1, 0, 0, 0], "ac:4") == pytest.approx(0.0, abs=1e-12)
+    assert is_binary([0.0, 0.0, 0.0, 1.0], [1, 0, 0, 0], "ac:4") == pytest.approx(0.0, abs=1e-12)
 
 
 def test_one_convex_bin_and_a_score_on_its_centre_is_zero_over_zero():
-    assert math.isnan(one_class([0.5, 0.7], [1, 0], "c:1"))
-    assert one_class([0.4, 0.7], [1, 0], "c:1") == pytest.approx(0.05)
+    assert math.isnan(is_binary([0.5, 0.7], [1, 0], "c:1"))
+    assert is_binary([0.4, 0.7], [1, 0], "c:1") == pytest.approx(0.05)
 
 
 def test_uniform_bins_of_confidences_lie_on_the_unit_interval():
@@ -165,7 +165,7 @@ def test_the_last_adaptive_bin_takes_the_remainder():
     scores, outcomes = np.sort(rng.random(59)), rng.integers(2, size=59)
     residual = outcomes - scores
     expected = (np.abs(residual[:29]).sum() + abs(residual[29:].sum())) / 59  # 29 bins of 1, one of 30
-    assert one_class(scores, outcomes, "a:30") == pytest.approx(expected, abs=1e-12)
+    assert is_binary(scores, outcomes, "a:30") == pytest.approx(expected, abs=1e-12)
 
 
 def test_fewer_scores_than_bins_make_two_bins_split_at_the_mid_range():
@@ -173,7 +173,7 @@ def test_fewer_scores_than_bins_make_two_bins_split_at_the_mid_range():
     scores, outcomes = rng.random(20) ** 2, rng.integers(2, size=20)
     residual, right = outcomes - scores, scores >= (scores.min() + scores.max()) / 2
     expected = (abs(residual[right].sum()) + abs(residual[~right].sum())) / 20
-    assert one_class(scores, outcomes, "a:30") == pytest.approx(expected, abs=1e-12)
+    assert is_binary(scores, outcomes, "a:30") == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
@@ -198,7 +198,7 @@ def test_binned_errors_of_scores_a_rounding_step_apart_equal_the_plain_loop(fami
         at, toward = rng.choice([0.0, 0.05, 0.25, 0.5, 1.0], 40), rng.choice([0.0, 0.5, 1.0], 40)
         scores, outcomes = np.nextafter(at, toward), rng.integers(2, size=40)
         expected = plain_loop(scores, outcomes, family, n_bins, 0.0)
-        assert one_class(scores, outcomes, f"{family}:{n_bins}") == pytest.approx(expected, abs=1e-12)
+        assert is_binary(scores, outcomes, f"{family}:{n_bins}") == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [None, 2, 3, 7])
@@ -213,7 +213,7 @@ def test_scores_at_a_centre_go_where_the_authors_edges_send_them(n_classes, n_bi
     outcomes = rng.random(len(scores)) < scores**2
     expected = plain_loop(scores.tolist(), outcomes.tolist(), "c", n_bins, low)
     name = f"c:{n_bins}"
-    got = confidence(scores, outcomes, name, n_classes) if n_classes else one_class(scores, outcomes, name)
+    got = confidence(scores, outcomes, name, n_classes) if n_classes else is_binary(scores, outcomes, name)
     assert got == pytest.approx(expected, abs=1e-12)
 
 
@@ -222,7 +222,7 @@ def test_scores_on_tenths_and_halves_of_them_have_the_authors_centres():
     scores = rng.integers(1, 20, 400) / 20
     outcomes = rng.random(400) < np.clip(scores + 0.1, 0, 1)
     expected = plain_loop(scores.tolist(), outcomes.tolist(), "c", 10, 0.0)
-    assert one_class(scores, outcomes, "c:10") == pytest.approx(expected, abs=1e-14)
+    assert is_binary(scores, outcomes, "c:10") == pytest.approx(expected, abs=1e-14)
 
 
 # Departures of the density
@@ -278,14 +278,14 @@ def test_density_equals_kdepy_on_the_authors_grid(bandwidth, n_classes):
     got = (
         confidence(scores, outcomes, estimator, n_classes)
         if n_classes
-        else one_class(scores, outcomes, estimator)
+        else is_binary(scores, outcomes, estimator)
     )
     assert got == pytest.approx(expected, abs=1e-11)
 
 
 def test_a_class_without_positives_has_the_mean_score_for_its_error():
     scores = np.random.default_rng(3).uniform(0.4, 0.6, 50)
-    assert one_class(scores, np.zeros(50), "d:0.033") == pytest.approx(scores.mean(), abs=1e-4)
+    assert is_binary(scores, np.zeros(50), "d:0.033") == pytest.approx(scores.mean(), abs=1e-4)
 
 
 # One call against many

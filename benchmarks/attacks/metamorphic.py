@@ -596,15 +596,15 @@ def drawn_map_case(rng):
     data = draw(rng, vector=vector)
     if rng.random() < 0.7:
         data = with_shares(data, rng)
-    one_score = data.vector or data.score.shape[1] == 2
-    method = str(rng.choice([name for name in METHODS if METHODS[name].one or not one_score]))
+    single_score = data.vector or data.score.shape[1] == 2
+    method = str(rng.choice([name for name in METHODS if METHODS[name].one or not single_score]))
     weighted = data.weight is not None and not data.counted
     if method == "density" and (np.unique(data.score).size < 3 or (relation == "complement" and weighted)):
         method = "auto"  # of importance weights, quartiles are counted from the lowest score
     if relation == "order of rows":
         data, other = in_another_order(data, rng, "binary")
     elif relation == "order of classes":
-        if one_score:  # each column is one minus the other, as of a complement
+        if single_score:  # each column is one minus the other, as of a complement
             first = exact_complement(data.score[:, 0])
             data = replace(data, score=np.column_stack([first, 1 - first]))
         data, other = with_classes_in_another_order(data, rng, "binary")

@@ -101,25 +101,25 @@ def case(seed: int, number: int) -> Case:
     n = int(rng.integers(20, 90))
     notion = str(rng.choice(["confidence", "classwise", "binary", "correctness"]))
     score, label = _scores(rng, notion, n, classes)
-    named = tuple(str(name) for name in rng.permutation(NAMES)[:classes])
+    names = tuple(str(name) for name in rng.permutation(NAMES)[:classes])
     about, command = (str(name) for name in rng.choice(NAMES, 2))
     options: dict[str, Any] = {"name": about, "command": command, "rng": 0, "notion": notion}
     if notion == "correctness":
-        named = ()
+        names = ()
     elif score.ndim == 1:
-        named = named[:2]
-        options |= {"class_names": named}
+        names = names[:2]
+        options |= {"class_names": names}
     elif rng.random() < 0.5:  # the labels themselves, which must be told apart
-        named = tuple(f"{k}{name}" for k, name in enumerate(named))
-        label, options = np.array(named, dtype=object)[label], options | {"labels": named}
-        options |= {"pos_label": named[0]} if notion == "binary" else {}
+        names = tuple(f"{k}{name}" for k, name in enumerate(names))
+        label, options = np.array(names, dtype=object)[label], options | {"labels": names}
+        options |= {"pos_label": names[0]} if notion == "binary" else {}
     else:
-        options |= {"class_names": named, **({"pos_label": 0} if notion == "binary" else {})}
+        options |= {"class_names": names, **({"pos_label": 0} if notion == "binary" else {})}
     some = tuple(str(name) for name in rng.choice(NAMES, max(groups, 1)))
     if 0 < groups < n:
         options["groups"] = np.array(some, dtype=object)[np.arange(n) % groups]
     found = calibrant.assess(label, score, **options)
-    shown = tuple(name for name in named if found.by_class or name == found.pos_label)
+    shown = tuple(name for name in names if found.by_class or name == found.pos_label)
     if groups > n:  # as many rows as a page may have to hold, without the hours that they would take
         row = found.by_class[0] if found.by_class else _row(found)
         rows = tuple(replace(row, name=f"{k} {name}") for k, name in enumerate(some))

@@ -35,7 +35,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.tasks.notions import ALIASES, Notion, named
+from calibrant.tasks.notions import ALIASES, Notion, get_notion
 
 __all__ = ["ece", "errors", "errors_many", "silverman"]
 
@@ -83,8 +83,8 @@ def ece(
     >>> round(ece(y_true, y_prob, notion="binary", pos_label=1, estimator="d:0.1"), 4)
     0.1451
     """
-    asked = _notion(notion)
-    family, _ = _parse(estimator, asked)
+    notion_object = _notion(notion)
+    family, _ = _parse(estimator, notion_object)
     prob, label = np.asarray(y_prob, dtype=np.float64), np.asarray(y_true)
     if prob.ndim != 2 or prob.shape[1] < 2 or label.shape != prob.shape[:1] or not len(label):
         rule = "have shapes (N,) and (N, C) with N of at least 1 and C of at least 2"
@@ -94,11 +94,11 @@ def ece(
     wrong = label[~np.isin(label, classes)]
     if len(wrong):
         raise ValueError(f"y_true must be {rule}: the authors' code takes any label for one, got {wrong[0]}")
-    if pos_label not in (classes if asked.one_class else [None]):
+    if pos_label not in (classes if notion_object.is_binary else [None]):
         raise ValueError(f"pos_label must be {rule} for notion='binary', else left out, got {pos_label!r}")
-    if asked.one_class:
+    if notion_object.is_binary:
         score, hit = prob[:, pos_label], label == pos_label
-    elif asked.classwise:
+    elif notion_object.classwise:
         score, hit = prob.T, label == classes[:, None]
     else:
         score, hit = prob.max(axis=1), prob.argmax(axis=1) == label
@@ -148,16 +148,16 @@ def errors_many(
     """
     if isinstance(estimators, str):
         raise ValueError(f"estimators must be a sequence of names, got {estimators!r}")
-    asked = _notion(notion)
-    parsed = [_parse(estimator, asked) for estimator in estimators]
+    notion_object = _notion(notion)
+    parsed = [_parse(estimator, notion_object) for estimator in estimators]
     score, outcome = np.asarray(scores, dtype=np.float64), np.asarray(outcomes, dtype=np.float64)
-    axes = 3 if asked.classwise else 2
+    axes = 3 if notion_object.classwise else 2
     if score.ndim != axes or score.shape != outcome.shape or 0 in score.shape:
         rule = f"non-empty, of one shape with {axes} axes for notion={notion!r}"
         raise ValueError(f"scores and outcomes must be {rule}, got {score.shape} and {outcome.shape}")
-    if asked.top and (n_classes is None or n_classes < 2):
+    if notion_object.top and (n_classes is None or n_classes < 2):
         raise ValueError(f"n_classes must be at least 2 for notion='confidence', got {n_classes!r}")
-    n, low = score.shape[-1], asked.support(n_classes)[0] if n_classes else 0.0
+    n, low = score.shape[-1], notion_object.support(n_classes)[0] if n_classes else 0.0
     # Their code asserts 1/C <= s; here rows that sum to 1 but for rounding pass.
     outside = score[~((score >= max(low - 1e-3, 0.0)) & (score <= 1.0))]
     if len(outside):
@@ -171,7 +171,7 @@ def errors_many(
     if rules:
         width = [silverman(score[:, 0]) if h is None else np.full(len(score), h) for h in rules.values()]
         density = _density(score, outcome, np.stack(width), low)
-        if asked.top:
+        if notion_object.top:
             density[:, ~outcome.any(axis=(1, 2))] = np.nan
         value[list(rules)] = density.reshape(len(rules), -1)
     bins = {e: math.isqrt(n) if b is None else int(b) for e, (_, b) in enumerate(parsed) if e not in rules}
@@ -212,7 +212,7 @@ def _notion(name: str) -> Notion:
     """Return a notion that the authors' code knows."""
     if ALIASES.get(name, name) not in _NOTIONS:
         raise ValueError(f"notion must be one of {', '.join(_NOTIONS)}, got {name!r}")
-    return named(name)
+    return get_notion(name)
 
 
 def _parse(estimator: str, notion: Notion) -> tuple[str, float | None]:
@@ -223,7 +223,7 @@ def _parse(estimator: str, notion: Notion) -> tuple[str, float | None]:
     if family not in _LONG.values():
         raise ValueError(f"estimator must be one of {[*_LONG.values(), *_LONG]}, got {estimator!r}")
     if text in ("", rule):
-        if notion.one_class and rule == "sqrt":
+        if notion.is_binary and rule == "sqrt":
             reason = "the authors' class-specific estimators stop with an error on 'sqrt'"
             raise ValueError(f"estimator needs a number of bins here: {reason}, got {estimator!r}")
         return family, None
@@ -279,8 +279,8 @@ def _binned(rows: tuple[_Floats, _Floats, _Floats], family: str, n_bins: int, lo
         ahead = np.where(np.arange(n_bins + 1) > 0, 2.0, top[:, :1])  # a part up to a centre includes it
         bounds = _bounds(scores, np.nextafter(top[:, :-1], ahead))
         size, total = (np.diff(a, axis=1) for a in (bounds, np.take_along_axis(running, bounds, axis=1)))
-        part, centre = (np.repeat(a, size.ravel()) for a in (np.arange(size.size), top.ravel()))
-        moment = np.bincount(part, (centre - scores.ravel()) * residual.ravel(), size.size)
+        bin_of_row, centre = (np.repeat(a, size.ravel()) for a in (np.arange(size.size), top.ravel()))
+        moment = np.bincount(bin_of_row, (centre - scores.ravel()) * residual.ravel(), size.size)
         width = np.diff(top, axis=1)
         share = moment.reshape(size.shape)[:, 1:] / np.where(width == 0, np.inf, width)
         rest = total[:, 1:] - share  # of the last bin, the first, the second, ..., the last
@@ -315,7 +315,7 @@ def _density(scores: _Floats, outcomes: _Floats, bandwidth: _Floats, low: float)
         kernel = np.maximum(1 - np.square(lag / (3 * h[:, None, None])), 0.0)
         kernel *= kernel * kernel
         both = fft.rfft(kernel * (1 + lag))
-        return [np.repeat(part, 2, axis=-1) for part in (both.real, both.imag)]
+        return [np.repeat(bin_of_row, 2, axis=-1) for bin_of_row in (both.real, both.imag)]
 
     groups, n = scores.shape[1:]
     reach = np.minimum(3 * bandwidth.max(axis=0) / step, 3 * width).astype(np.intp)

@@ -456,10 +456,10 @@ def test_standing_out_counts_rejected_classes(many):
     rows = many.by_class
     calm = [replace(row, p_adjusted=0.2, estimate=replace(row.estimate, p_value=0.1)) for row in rows]
     none = replace(many, by_group=(), by_class=tuple(calm))
-    assert wording.standing_out(none) == "Calibration is rejected for none of the 4 classes."
+    assert wording.rejected_subgroups(none) == "Calibration is rejected for none of the 4 classes."
     first = replace(many, by_group=(), by_class=(replace(rows[0], p_adjusted=0.01), *none.by_class[1:]))
     named_first = f"Calibration is rejected for 1 of 4 classes: {rows[0].name} ("
-    assert wording.standing_out(first).startswith(named_first)
+    assert wording.rejected_subgroups(first).startswith(named_first)
 
 
 def test_methods_name_what_was_done(one):

@@ -13,7 +13,7 @@ from calibrant import Assessment
 from calibrant.assessment import text
 from calibrant.assessment.probability_transfer import pairs, predicted, probability_transfer_of
 from calibrant.inputs import InputError, predictions
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 
 def changed(assessment, **estimate):
@@ -68,11 +68,11 @@ def test_where_follows_the_columns_whatever_their_order():
     turned = [2, 0, 1]
     names = ("b", "a", "c")
     here = probability_transfer_of(
-        CalibrationTask.of(predictions(label, p, labels=names), named("canonical"))
+        CalibrationTask.of(predictions(label, p, labels=names), get_notion("canonical"))
     )
     other = [names[k] for k in turned]
     there = probability_transfer_of(
-        CalibrationTask.of(predictions(label, p[:, turned], labels=other), named("canonical"))
+        CalibrationTask.of(predictions(label, p[:, turned], labels=other), get_notion("canonical"))
     )
     np.testing.assert_allclose(there.taken, here.taken[np.ix_(turned, turned)], atol=1e-12)
     np.testing.assert_allclose(there.gap, here.gap[turned], atol=1e-12)
@@ -81,8 +81,8 @@ def test_where_follows_the_columns_whatever_their_order():
 def test_more_than_twelve_classes_have_no_places():
     rng = np.random.default_rng(0)
     data = predictions(rng.integers(0, 13, 60), rng.dirichlet(np.ones(13), 60))
-    assert probability_transfer_of(CalibrationTask.of(data, named("canonical"))) is None
-    assert probability_transfer_of(CalibrationTask.of(data, named("confidence"))) is None
+    assert probability_transfer_of(CalibrationTask.of(data, get_notion("canonical"))) is None
+    assert probability_transfer_of(CalibrationTask.of(data, get_notion("confidence"))) is None
 
 
 def test_it_says_what_interval_and_test_allow():
@@ -92,7 +92,7 @@ def test_it_says_what_interval_and_test_allow():
     assert "dog takes" not in found.summary
     assert "A confidence of" in found.summary
     assert "by the confidence notion" in found.advice
-    assert "by the confidence notion" in text.gained(found)
+    assert "by the confidence notion" in text.gain_sentence(found)
     assert "sum over the classes" in found.methods
     assert "softmax" in found.methods
     assert f"it is at least {found.estimate.at_least:.4f}" in found.methods
@@ -101,10 +101,10 @@ def test_it_says_what_interval_and_test_allow():
 def test_without_rejection_no_pair_is_named():
     found = changed(whole_rows(), p_value=0.4)
     assert found.verdict.startswith("No miscalibration found")
-    assert text.taking(found) == ""
+    assert text.transfer_sentence(found) == ""
     wide = replace(whole_rows().probability_transfer, spread=whole_rows().probability_transfer.spread + 1)
-    assert text.taking(whole_rows()).startswith("Per row on average")
-    assert "No class takes more probability from another" in text.taking(
+    assert text.transfer_sentence(whole_rows()).startswith("Per row on average")
+    assert "No class takes more probability from another" in text.transfer_sentence(
         replace(whole_rows(), probability_transfer=wide)
     )
 

@@ -11,7 +11,7 @@ import calibrant
 from calibrant.assessment import text as wording
 from calibrant.inference.result import SIZE_UNKNOWN, end_of, remarks, size_unknown
 from calibrant.posterior import posterior_of
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 POINTS = r"(\d+\.\d+) points"
 
@@ -62,7 +62,7 @@ def test_no_error_is_below_the_mean_difference_printed_beside_it(assessed):
             assert abs(float(wording.points(balance.difference))) <= most
             assert balance.low <= balance.difference <= balance.high
             raw_above += 100 * abs(balance.expected - balance.observed) / balance.n > most + 0.05
-        about = found.curve_notion if named(found.curve_notion).one_class else "confidence"
+        about = found.curve_notion if get_notion(found.curve_notion).is_binary else "confidence"
         (said,) = re.findall(rf"too (?:high|low) by {POINTS} on average", found.summary)
         assert float(said) <= error[about] + 0.05
         for each in re.findall(rf"on average too (?:high|low) by {POINTS}", shown(found.html())):
@@ -83,7 +83,7 @@ def test_the_difference_is_the_posterior_mean(assessed):
 
     for seed, found in enumerate(assessed[:12]):
         y, p, _ = drawn(seed)
-        task = CalibrationTask.of(predictions(y, p, labels=labels_of(p)), named(found.notion))
+        task = CalibrationTask.of(predictions(y, p, labels=labels_of(p)), get_notion(found.notion))
         assert found.balance.difference == pytest.approx(-posterior_of(task).gap.sum(), abs=1e-3)
 
 
@@ -114,7 +114,7 @@ def test_a_rejected_test_beside_an_interval_from_0_is_explained(assessed):
             unknown = e.p_value <= 0.05 and wording.points(e.low) == "0.0"
             assert (SIZE_UNKNOWN in flat(e)) == (SIZE_UNKNOWN in " ".join(e.to_dict()["remarks"])) == unknown
         verdict = SIZE_UNKNOWN in found.verdict
-        assert verdict == size_unknown(found.estimate, wording.sure(found.estimate, 0.95))
+        assert verdict == size_unknown(found.estimate, wording.is_rejected(found.estimate, 0.95))
         assert not verdict or SIZE_UNKNOWN in shown(found._repr_html_())
         for what, rows in (("class", found.by_class), ("group", found.by_group)):
             for row in rows:

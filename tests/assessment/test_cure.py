@@ -99,7 +99,7 @@ def test_a_loss_that_was_infinite_becomes_finite():
     result = calibrant.assess(outcome, score, rng=0)
     assert "make the log loss finite" in result.advice
     assert result.recalibration.gain.value == np.inf
-    assert text.gained(result) == ""
+    assert text.gain_sentence(result) == ""
     again = calibrant.Assessment.from_json(result.to_json())
     assert again.advice == result.advice
     assert again.recalibration.gain == result.recalibration.gain
@@ -112,10 +112,10 @@ def test_an_infinite_loss_becomes_finite_and_one_that_stays_infinite_is_told_as_
     # A single row contradicts a score of 0: the other folds give no reason to change that score.
     result = calibrant.assess(np.append(outcome, True), np.append(1 / (1 + np.exp(-odds)), 0.0), rng=0)
     assert result.recalibration.gain.value == np.inf
-    assert text.gained(result) == ""
+    assert text.gain_sentence(result) == ""
     gain = replace(result.recalibration.gain, value=0.0, low=0.0, high=0.0)
     result = replace(result, recalibration=replace(result.recalibration, gain=gain))
-    assert text.gained(result).startswith("The log loss is infinite before and after recalibration")
+    assert text.gain_sentence(result).startswith("The log loss is infinite before and after recalibration")
 
 
 def test_an_infinite_excess_is_no_share_of_the_gain(sharp):
@@ -137,7 +137,7 @@ def test_where_nothing_is_known_nothing_is_said(case):
     else:
         result = Sketch("binary").update([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.3]).assess(rng=0)
     assert result.recalibration is None
-    assert result.advice == text.gained(result) == ""
+    assert result.advice == text.gain_sentence(result) == ""
     assert "h-recalibration" not in result.html()
 
 

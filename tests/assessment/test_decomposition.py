@@ -146,4 +146,4 @@ def test_the_temperature_that_is_named_is_that_of_all_rows(monkeypatch):
 def test_scores_that_are_certain_have_no_class_shifts():
     label = np.repeat([0, 1, 2], 20)
     rows = Simplex.of(np.eye(3)[np.where(np.arange(60) % 4 == 0, 0, label)], label)
-    assert _fit_shifts(rows, rows.weight, maps.Softmax(3, slope=1e3, least=1e-12)) is None
+    assert _fit_shifts(rows, rows.weight, maps.SoftmaxMap(3, slope=1e3, least=1e-12)) is None

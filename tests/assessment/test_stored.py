@@ -85,7 +85,7 @@ def changed(values, path, new):
     return values
 
 
-def named(path):
+def get_notion(path):
     """Return the last name of a path, which an error has to give."""
     return next(str(key) for key in reversed(path) if isinstance(key, str) and not key[0].isdigit())
 
@@ -168,7 +168,7 @@ def test_no_number_may_be_text_or_beyond_all_bounds(result):
             inner[path[-1]] = new
             with pytest.raises(InputError) as caught:
                 type(result).from_dict(values)
-            assert named(path) in str(caught.value), (path, new)
+            assert get_notion(path) in str(caught.value), (path, new)
         inner[path[-1]] = value
     assert numbers >= 10
 

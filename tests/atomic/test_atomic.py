@@ -11,7 +11,7 @@ import pytest
 
 import calibrant
 from calibrant import atomic
-from calibrant.atomic import identity, write_whole
+from calibrant.atomic import identity, write_atomic
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions, devices and signals as POSIX has them")
 
@@ -34,7 +34,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, moment):
         monkeypatch.setattr(os, moment, full)
     for name in ("a.txt", "b.txt"):
         with pytest.raises(OSError, match="No space left"):
-            write_whole(tmp_path / name, parts())
+            write_atomic(tmp_path / name, parts())
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
 
@@ -43,11 +43,11 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, moment):
 def test_new_files_have_the_permissions_of_any_and_old_ones_keep_theirs(tmp_path):
     usual, path, private = tmp_path / "usual", tmp_path / "a", tmp_path / "private"
     usual.write_text("")
-    write_whole(path, [b"a"])
+    write_atomic(path, [b"a"])
     assert path.stat().st_mode == usual.stat().st_mode
     private.write_text("")
     private.chmod(0o600)
-    write_whole(private, [b"b"])
+    write_atomic(private, [b"b"])
     assert stat.S_IMODE(private.stat().st_mode) == 0o600
     assert private.read_bytes() == b"b"
 
@@ -62,19 +62,19 @@ def test_the_umask_is_never_touched():
 def test_a_device_or_a_pipe_is_written_and_stays(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda *_: pytest.fail("a device is replaced by a file"))
     with pytest.raises(OSError, match="No space left"):
-        write_whole("/dev/full", [b"too much"])
+        write_atomic("/dev/full", [b"too much"])
     pipe, found = tmp_path / "pipe", []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
     reader.start()
-    write_whole(pipe, [b"whole"])
+    write_atomic(pipe, [b"whole"])
     reader.join()
     assert found == [b"whole"]
 
 
 def test_names_as_long_as_a_system_allows(tmp_path):
     path = tmp_path / ("\U0001f600" * 50 + "a" * 55)
-    write_whole(path, [b"a"])
+    write_atomic(path, [b"a"])
     assert path.read_bytes() == b"a"
 
 
@@ -91,7 +91,7 @@ def test_what_was_begun_is_told_from_files(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "unlink", full)
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError):
-        write_whole(tmp_path / "a.json", [b""])
+        write_atomic(tmp_path / "a.json", [b""])
     (left,) = tmp_path.iterdir()
-    assert atomic.is_beginning(left)
-    assert not any(atomic.is_beginning(Path(name)) for name in (".profile", "a.0123456789ab", ".a.json"))
+    assert atomic.is_partial_file(left)
+    assert not any(atomic.is_partial_file(Path(name)) for name in (".profile", "a.0123456789ab", ".a.json"))

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import calibrant
 from calibrant import cli
-from calibrant.data import Asked, stream
+from calibrant.data import ColumnRequest, stream
 from reading import load
 
 
@@ -118,19 +118,19 @@ def test_a_large_file_with_clusters_stays_rows(path, monkeypatch):
 
 
 def test_files_give_clusters_with_their_rows(frame, path):
-    found = load(str(path), Asked(scores=("p",), cluster="patient"))
+    found = load(str(path), ColumnRequest(scores=("p",), cluster="patient"))
     assert found.cluster.tolist() == frame.patient.tolist()
     assert found.columns["cluster"] == ("patient",)
-    assert load(str(path), Asked(scores=("p",))).cluster is None
+    assert load(str(path), ColumnRequest(scores=("p",))).cluster is None
 
 
 def test_streams_refuse_clusters(path):
     with pytest.raises(calibrant.InputError, match="split between batches"):
-        stream(str(path), Asked(scores=("p",), cluster="patient"))
+        stream(str(path), ColumnRequest(scores=("p",), cluster="patient"))
 
 
 def test_a_column_can_be_groups_and_clusters(frame, path):
-    found = load(str(path), Asked(scores=("p",), groups="no", cluster="no"))
+    found = load(str(path), ColumnRequest(scores=("p",), groups="no", cluster="no"))
     assert found.cluster.tolist() == found.groups.tolist() == frame.no.tolist()
 
 

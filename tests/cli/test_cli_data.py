@@ -938,7 +938,7 @@ def test_progress_of_what_was_begun_before_and_of_files(monkeypatch):
         bar(7, 10)
     assert terminal.lines()[-1].startswith("models (4 done before)  [" + "#" * 18 + "-")
     with progress.Bar("reading", quiet=False) as bar:
-        bar.reading(io.Reading(10, 40, 0, 1, 0.25, 1e6, 90.0))
+        bar.reading(io.ReadProgress(10, 40, 0, 1, 0.25, 1e6, 90.0))
     assert terminal.lines()[-1] == f"reading  [{'#' * 9}{'-' * 27}]   25%  1,000,000 rows/s"
 
 

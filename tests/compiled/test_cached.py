@@ -11,7 +11,7 @@ import calibrant
 from calibrant.inputs import predictions
 from calibrant.parallel import cached_property
 from calibrant.tasks import CalibrationTask
-from calibrant.tasks.notions import named
+from calibrant.tasks.notions import get_notion
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def test_threads_do_not_wait_for_another_instance():
 def test_a_process_forked_while_a_thread_computes_can_compute_too():
     y_true, y_prob = [0, 1, 1, 0], [0.2, 0.4, 0.9, 0.3]
     calibrant.estimate(y_true, y_prob, estimator="uniform")  # loads what the first call loads
-    task = CalibrationTask.of(predictions(y_true, y_prob), named("binary"))
+    task = CalibrationTask.of(predictions(y_true, y_prob), get_notion("binary"))
     with Blocked(lambda wait: CalibrationTask(task.notion, (0, 1), 1, wait).blocks):
         child = os.fork()
         if child == 0:

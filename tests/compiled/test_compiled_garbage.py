@@ -55,7 +55,7 @@ def codes(code, problems):
 
 def in_layout():
     call, _ = arguments()
-    call[CUTS], call[ORIGIN], call[WALLS] = LAYOUT.parts[None], LAYOUT.low[None], LAYOUT.walls
+    call[CUTS], call[ORIGIN], call[WALLS] = LAYOUT.parts[None], LAYOUT.low[None], LAYOUT.boundary_cells
     call[OUT], untouched = fenced((2, 2, 1, LAYOUT.size), np.float64)
     return call, untouched
 
@@ -115,14 +115,14 @@ ODD_WALLS = (
     (0, 5, 7, 49),
     (2**63 - 1, 2**63 - 1, 1, 49),
     (LAYOUT.size, LAYOUT.size, 1, 0),
-    (*LAYOUT.walls[:2], 1, 49),
-    (*LAYOUT.walls[:2], -(2**63), 49),
-    (*LAYOUT.walls[:2], -(2**62), 0),
-    (*LAYOUT.walls[:3], 0),
-    (*LAYOUT.walls[:3], -1),
-    (*LAYOUT.walls[:3], 53),
-    (*LAYOUT.walls[:3], 2**31),
-    (*LAYOUT.walls[:3], 64),
+    (*LAYOUT.boundary_cells[:2], 1, 49),
+    (*LAYOUT.boundary_cells[:2], -(2**63), 49),
+    (*LAYOUT.boundary_cells[:2], -(2**62), 0),
+    (*LAYOUT.boundary_cells[:3], 0),
+    (*LAYOUT.boundary_cells[:3], -1),
+    (*LAYOUT.boundary_cells[:3], 53),
+    (*LAYOUT.boundary_cells[:3], 2**31),
+    (*LAYOUT.boundary_cells[:3], 64),
 )
 
 
@@ -163,7 +163,7 @@ def test_wrong_walls_of_the_tally(make, walls):
 )
 def test_several_wrong_arguments_of_the_tally(changes, make):
     call, untouched = make()
-    pool = (*NO_ARRAYS, *ODD_ARRAYS, *ODD_NUMBERS, *LAYOUT.walls, *call)
+    pool = (*NO_ARRAYS, *ODD_ARRAYS, *ODD_NUMBERS, *LAYOUT.boundary_cells, *call)
     for place, value in changes:
         call[place] = pool[value % len(pool)]
     attempt(loops.add_sums, call, untouched)
@@ -193,7 +193,7 @@ def test_any_function_with_any_arguments(name, seed, share, picks):
     rng, fences, call = np.random.default_rng(seed), [], []
     for pick in picks:
         if rng.random() < share:
-            pool = (*NO_ARRAYS, *ODD_ARRAYS, *ODD_NUMBERS, *LAYOUT.walls, 0, 1, 2, 0.5, True, False)
+            pool = (*NO_ARRAYS, *ODD_ARRAYS, *ODD_NUMBERS, *LAYOUT.boundary_cells, 0, 1, 2, 0.5, True, False)
             call.append(pool[pick % len(pool)])
             continue
         inner, untouched = fenced(SHAPES[pick % len(SHAPES)], KINDS[pick % len(KINDS)])
@@ -256,7 +256,7 @@ def test_layouts_that_are_none(edges, walls, true):
     edges = np.array(edges)
     # Some of the layout as it should be, which leads further.
     if true & 1:
-        walls = (*LAYOUT.walls[:2], *walls[2:])
+        walls = (*LAYOUT.boundary_cells[:2], *walls[2:])
     if true & 2:
         edges[[0, 1, 19, 20]] = LAYOUT.parts[[0, 1, 19, 20]]
     call[CUTS], call[WALLS] = edges[None], walls
@@ -270,7 +270,7 @@ def test_distances_that_need_more_bits_than_a_cell_has():
     for shift in (0, 10, 20, 30, 31, 40):
         for low in (0, 1, 5, 30):
             call, untouched = in_layout()
-            call[WALLS] = (*LAYOUT.walls[:2], int(code >> shift) - low, shift)
+            call[WALLS] = (*LAYOUT.boundary_cells[:2], int(code >> shift) - low, shift)
             call[SCORE] = np.array([[0.0, 1e-300, 1e-9, 0.03, 0.049, 1.0]])
             attempt(loops.add_sums, call, untouched)
 

@@ -278,7 +278,7 @@ def test_classes_are_summed_where_they_hold_anything(seed, n, classes, kind, dty
     rng = np.random.default_rng(seed)
     score, code = scores(rng, kind, (n, classes), dtype), rng.integers(0, classes + 3, n)
     outcome = OneHot(code, 2, classes)
-    held, sums = loops.sums_where_held(score.T, outcome, None, SMALL)
+    held, sums = loops.sums_in_occupied_cells(score.T, outcome, None, SMALL)
     with plain():
         every = tally.sums_in_cells(score.T, outcome, None, SMALL, 1)
     assert np.array_equal(held, np.flatnonzero(every[0].any(axis=(0, 1))))
@@ -293,7 +293,7 @@ def test_arrays_of_cells_that_do_not_fit_are_refused():
     score, code = np.full((8, 3), 0.3), np.zeros(3, np.int64)
     place, sums = np.empty(SMALL.size, np.int32), np.zeros((SMALL.size, 8, 3))
     arrays = [np.ascontiguousarray(score.T).T, code, SMALL.parts, SMALL.low, place, sums]
-    rest, function = (*SMALL.walls, 0), compiled.loops.sum_held
+    rest, function = (*SMALL.boundary_cells, 0), compiled.loops.sum_held
     function(*arrays, *rest)
     with pytest.raises(TypeError):
         function(*arrays)

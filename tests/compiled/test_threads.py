@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibrant import parallel
-from calibrant.inference.null import later
+from calibrant.inference.null import lazy_test
 from calibrant.score_data import Residuals, Sample
 
 
@@ -32,7 +32,7 @@ def test_what_several_threads_ask_for_is_made_once():
 def test_threads_that_ask_for_one_simulation_share_its_random_numbers():
     score = np.linspace(0.01, 0.99, 3000)
     residuals = Residuals.of(Sample(score, np.random.default_rng(0).random(3000) < score))
-    alone, *others = (later(residuals, "l1", np.random.default_rng(1), 40) for _ in range(2))
+    alone, *others = (lazy_test(residuals, "l1", np.random.default_rng(1), 40) for _ in range(2))
     expected = alone()
     for found in asked_by_four(others[0]):
         np.testing.assert_array_equal(found.test_statistic, expected.test_statistic)

@@ -9,7 +9,7 @@ from calibrant import Binned, Sketch
 from calibrant.curves import ByClass, bins_of, curve_of, diagram_of, each_problem, histogram_of
 from calibrant.curves.band import clopper_pearson, wilson
 from calibrant.inputs import predictions
-from calibrant.tasks.notions import named
+from calibrant.tasks.notions import get_notion
 from calibrant.tasks.task import CalibrationTask
 from oracles import binned as oracle
 
@@ -251,7 +251,7 @@ def test_a_wrong_option_is_named(options, message):
 
 def test_each_method_takes_its_own_options_and_no_others():
     labels, score = data(200)
-    task = CalibrationTask.of(predictions(labels, score), named("binary"))
+    task = CalibrationTask.of(predictions(labels, score), get_notion("binary"))
     by_posterior, by_density = (curve_of(task, method=name, n_boot=0) for name in ("bayes", "density"))
     assert (by_posterior.method, by_posterior.notion, by_posterior.label) == ("bayes", "binary", 1)
     assert (by_density.method, by_density.notion, by_density.label) == ("density", "binary", 1)
@@ -277,7 +277,7 @@ def test_each_method_takes_its_own_options_and_no_others():
 @pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 def test_every_problem_of_a_question_has_a_result_of_its_own(notion):
     labels, scores = matrix()
-    task = CalibrationTask.of(predictions(labels, scores, pos_label=1), named(notion))
+    task = CalibrationTask.of(predictions(labels, scores, pos_label=1), get_notion(notion))
     for results in (
         curve_of(task),
         curve_of(task, method="density", n_boot=2),

@@ -215,7 +215,7 @@ def same(found, wanted):
         np.testing.assert_array_equal(cells.squares, other.squares)
     np.testing.assert_allclose(cells.squares, other.squares, rtol=1e-12)
     assert (cells.spread is None) == (other.spread is None) == other.counts
-    np.testing.assert_allclose(cells.own_squares, other.own_squares, rtol=1e-12)
+    np.testing.assert_allclose(cells.squared_weights, other.squared_weights, rtol=1e-12)
     # Offsets in a cell are as small as the cell, so that is what an error is measured by.
     width = other.high - other.low
     scale = {"w": 1.0, "wy": 1.0, "ws": width, "wsy": width, "wss": width**2}
@@ -319,7 +319,7 @@ def test_answers_and_merges_are_those_of_rows(engine):
 
 def test_of_a_partition_only_sums_travel():
     rng, roles = np.random.default_rng(0), {"y": "label", "0": "p"}
-    request = frame_sums.Request(notions.named("binary"), roles, (0, 1), {0: 0, 1: 1}, 1, False, False)
+    request = frame_sums.Request(notions.get_notion("binary"), roles, (0, 1), {0: 0, 1: 1}, 1, False, False)
     sizes = []
     for n in (10, 100_000):
         part = pd.DataFrame({"label": rng.integers(0, 2, n), "p": rng.random(n)})

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
-from calibrant.data import FORMATS, Asked, files, load_models, pipeline, readers, text
+from calibrant.data import FORMATS, ColumnRequest, files, load_models, pipeline, readers, text
 from calibrant.data.files import sniffed
 from reading import load
 
@@ -76,7 +76,7 @@ SUFFIXES = ("csv", "tsv", "jsonl", "json", "parquet", "feather", "arrow", "npz",
 def of(content, ask=None, format=None, **given):
     """The data of bytes or text on standard input."""
     content = content.encode() if isinstance(content, str) else content
-    return load("-", ask or Asked(**given), format=format, stdin=io.BytesIO(content))
+    return load("-", ask or ColumnRequest(**given), format=format, stdin=io.BytesIO(content))
 
 
 def refusal(content, *, format=None, **given):
@@ -94,14 +94,14 @@ def refusal(content, *, format=None, **given):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_every_format_gives_the_same_arrays(tmp_path, suffix):
     path = write(tmp_path / f"data.{suffix}")
-    found = load(str(path), Asked(counts="w", groups="country"))
+    found = load(str(path), ColumnRequest(counts="w", groups="country"))
     assert found.y_true.tolist() == COLUMNS["label"]
     np.testing.assert_array_equal(found.y_prob, PROB)
     assert found.labels == CLASSES
     assert found.pos_label is None
     assert found.sample_weight is None
     assert found.counts.tolist() == COLUMNS["w"]
-    assert load(str(path), Asked(sample_weight="w")).sample_weight.tolist() == COLUMNS["w"]
+    assert load(str(path), ColumnRequest(sample_weight="w")).sample_weight.tolist() == COLUMNS["w"]
     assert found.groups.tolist() == COLUMNS["country"]
     assert found.source == str(path)
     assert found.columns == {
@@ -310,11 +310,11 @@ def test_dictionaries_decimals_and_booleans_of_arrow(tmp_path):
         }
     )
     parquet.write_table(columns, tmp_path / "data.parquet")
-    found = load(str(tmp_path / "data.parquet"), Asked(groups="g"))
+    found = load(str(tmp_path / "data.parquet"), ColumnRequest(groups="g"))
     assert found.y_true.dtype == bool
     assert found.y_prob.tolist() == [0.5, 0.25, 1.0]
     assert found.groups.tolist() == ["a", "b", "a"]
-    day = load(str(tmp_path / "data.parquet"), Asked(groups="day")).groups
+    day = load(str(tmp_path / "data.parquet"), ColumnRequest(groups="day")).groups
     assert set(day.tolist()) == {"2020-01-01"}
 
 
@@ -332,7 +332,7 @@ def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
         load(str(path))
     for labels in (CODE, np.array(COLUMNS["label"]), np.array(COLUMNS["label"], dtype="S")):
         np.savez(tmp_path / "data.npz", y_true=labels, y_prob=PROB, w=np.array(COLUMNS["w"]).astype(str))
-        found = load(str(tmp_path / "data.npz"), Asked(sample_weight="w"))
+        found = load(str(tmp_path / "data.npz"), ColumnRequest(sample_weight="w"))
         assert found.y_true.tolist() == (CODE.tolist() if labels is CODE else COLUMNS["label"])
         np.testing.assert_array_equal(found.y_prob, PROB)
         assert found.sample_weight.tolist() == COLUMNS["w"]
@@ -350,7 +350,7 @@ def test_arrays_of_an_archive(tmp_path, names, prob):
     np.testing.assert_array_equal(found.y_true, truth)
     np.testing.assert_array_equal(found.y_prob, prob)
     assert found.labels == (None if prob.ndim == 1 else (0, 1, 2))
-    said = load(str(tmp_path / "data.npz"), Asked(label=names[0], scores=(names[1],)))
+    said = load(str(tmp_path / "data.npz"), ColumnRequest(label=names[0], scores=(names[1],)))
     np.testing.assert_array_equal(said.y_prob, prob)
 
 
@@ -359,8 +359,10 @@ def test_columns_of_a_matrix_can_be_picked(tmp_path):
     message = "scores must name the column: none is obvious, got the columns 'y', 'a_0', 'a_1'"
     with pytest.raises(ValueError, match=message):
         load(str(tmp_path / "data.npz"))
-    np.testing.assert_array_equal(load(str(tmp_path / "data.npz"), Asked(scores=("b",))).y_prob, PROB[::-1])
-    found = load(str(tmp_path / "data.npz"), Asked(scores=("b_1",), positive="1"))
+    np.testing.assert_array_equal(
+        load(str(tmp_path / "data.npz"), ColumnRequest(scores=("b",))).y_prob, PROB[::-1]
+    )
+    found = load(str(tmp_path / "data.npz"), ColumnRequest(scores=("b_1",), positive="1"))
     np.testing.assert_array_equal(found.y_prob, PROB[::-1, 1])
 
 
@@ -557,7 +559,7 @@ def test_columns_of_other_roles_are_no_scores():
 
 def test_several_models_of_one_file():
     models = {"new": ("p_new_*",), "old": ("p_old_*",)}
-    found = load_models("-", Asked(sample_weight="w"), models, stdin=io.BytesIO(BOTH.encode()))
+    found = load_models("-", ColumnRequest(sample_weight="w"), models, stdin=io.BytesIO(BOTH.encode()))
     assert found["new"].labels == ("a", "b")
     assert found["old"].labels == ("b", "a")
     assert found["old"].y_prob.tolist() == [[0.25, 0.75], [1, 0]]
@@ -807,7 +809,7 @@ def either(content, format=None):
     """Data, or a refusal in one printable line."""
     message = ""
     try:
-        found = of(content, Asked(label="y", scores=("p",)), format=format)
+        found = of(content, ColumnRequest(label="y", scores=("p",)), format=format)
         assert len(found.y_true) == len(found.y_prob) > 0
         assert np.isfinite(found.y_prob).all()
     except (ValueError, OSError) as error:

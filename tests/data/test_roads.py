@@ -13,7 +13,7 @@ from pyarrow import feather, parquet
 
 import calibrant
 from calibrant import InputError, Sketch
-from calibrant.data import Asked
+from calibrant.data import ColumnRequest
 from calibrant.data.values import Coded
 from reading import load
 
@@ -45,7 +45,7 @@ def refusal(road):
 def roads_of(path, **asked):
     """What all rows, one piece and many pieces say of a file."""
     names = {"label", "scores", "sample_weight", "counts", "pos_label", "notion"}
-    data = load(str(path), Asked(**{k: v for k, v in asked.items() if k in names}))
+    data = load(str(path), ColumnRequest(**{k: v for k, v in asked.items() if k in names}))
     sketch = Sketch(data.notion, labels=data.labels, pos_label=data.pos_label)
     yield sketch.update(data.y_true, data.y_prob, sample_weight=data.sample_weight, counts=data.counts)
     for rows in (None, 2):
@@ -54,7 +54,7 @@ def roads_of(path, **asked):
 
 def refusals_of(path, **asked):
     """The refusals of all roads."""
-    texts = [refusal(lambda: load(str(path), Asked(**asked)))]
+    texts = [refusal(lambda: load(str(path), ColumnRequest(**asked)))]
     for rows in (None, 2):
         texts.append(refusal(lambda rows=rows: Sketch.from_files(path, batch_rows=rows, **asked)))
     return texts
@@ -250,7 +250,7 @@ def test_labels_that_are_written_in_two_ways_are_never_one_class(tmp_path):
 def test_large_integers_are_labels_of_their_own(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f"y,p\n{2**63},0.3\n{2**63 + 1},0.2\n")
-    assert len(set(load(str(path), Asked(positive=str(2**63))).y_true.tolist())) == 2
+    assert len(set(load(str(path), ColumnRequest(positive=str(2**63))).y_true.tolist())) == 2
     assert len(set(Coded(np.arange(2), (2**63, 2**63 + 1)).array().tolist())) == 2
 
 
@@ -262,7 +262,7 @@ def test_a_text_that_is_no_number_for_sure_is_a_label_as_it_stands(tmp_path, suf
     for sketch in roads_of(path, pos_label="0"):
         assert sketch.labels == (("1", label), "0")
     write(path, {"y": ["1", "0", label, "0"], "p": P[:4]})
-    assert set(load(str(path), Asked(pos_label="0")).y_true) == {"0", "1", label}
+    assert set(load(str(path), ColumnRequest(pos_label="0")).y_true) == {"0", "1", label}
     text = refusal(lambda: Sketch.from_files(path, pos_label="0", batch_rows=2))
     assert f"column 'y' must hold numbers as in the first rows, got '{label}' at row 3" in text
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import calibrant
 from calibrant import Sketch, cli
-from calibrant.data import Asked
+from calibrant.data import ColumnRequest
 from engines import needed
 from reading import load
 
@@ -85,7 +85,7 @@ def written(frame, path):
 def test_files(rows, suffix, tmp_path):
     y, p, exact = rows
     path = written(frame_of(y, p), tmp_path / f"scores{suffix}")
-    data, expected = load(path, Asked()), estimated(y, exact)
+    data, expected = load(path, ColumnRequest()), estimated(y, exact)
     assert estimated(data.y_true, data.y_prob, labels=data.labels).value == pytest.approx(
         expected.value, abs=1e-12
     )

@@ -23,7 +23,7 @@ from pyarrow import csv, feather, parquet
 import calibrant
 from calibrant import Sketch, inputs
 from calibrant.cli import main
-from calibrant.data import Asked, pipeline, stream
+from calibrant.data import ColumnRequest, pipeline, stream
 from calibrant.data import rows as loading
 from calibrant.data.files import expanded
 from calibrant.data.readers import batches, described
@@ -195,12 +195,12 @@ def test_text_means_in_pieces_what_it_means_in_memory(
         parquet.write_table(pa.table(columns), path)
 
     def in_memory():
-        data = load(str(path), Asked(**asked))
+        data = load(str(path), ColumnRequest(**asked))
         sketch = Sketch("binary", pos_label=data.pos_label)
         return sketch.update(data.y_true, data.y_prob, sample_weight=data.sample_weight, counts=data.counts)
 
     found = []
-    for read in (in_memory, lambda: stream(str(path), Asked(**asked)).sketches[None]):
+    for read in (in_memory, lambda: stream(str(path), ColumnRequest(**asked)).sketches[None]):
         try:
             found.append(read())
         except (ValueError, TypeError) as error:
@@ -384,14 +384,17 @@ def test_folders_tell_columns_as_spark_writes_them(tmp_path, suffix):
     assert {day: one.n for day, one in days.items()} == {"2026-05-04": 100, "2026-05-05": 100, "a/b": 100}
     assert list(Sketch.from_files_by_group(tmp_path, groups="part")) == [0, 1, 2]
     assert Sketch.from_files(tmp_path).digest == Sketch.from_files(sorted(tmp_path.glob("*/*/*"))).digest
-    data = load(str(tmp_path), Asked(groups="day"))
+    data = load(str(tmp_path), ColumnRequest(groups="day"))
     assert data.groups.tolist() == ["2026-05-04"] * 100 + ["2026-05-05"] * 100 + ["a/b"] * 100
 
 
 def test_a_folder_of_rows_without_a_value_is_refused(tmp_path):
     (tmp_path / "day=__HIVE_DEFAULT_PARTITION__").mkdir()
     write(tmp_path / "day=__HIVE_DEFAULT_PARTITION__" / "a.parquet", ONE)
-    for call in (Sketch.from_files_by_group, lambda path, groups: load(str(path), Asked(groups=groups))):
+    for call in (
+        Sketch.from_files_by_group,
+        lambda path, groups: load(str(path), ColumnRequest(groups=groups)),
+    ):
         with pytest.raises(ValueError, match=r"column 'day' must have no missing values"):
             call(tmp_path, groups="day")
 
@@ -639,7 +642,7 @@ def test_progress_says_how_far_it_is(tmp_path):
     assert all(a.share <= b.share for a, b in pairwise(seen))
     assert all(one.rate > 0 for one in seen)
     assert "of 300 rows, 3 of 3 files" in str(seen[-1])
-    late = [str(pipeline.Reading(1, None, 0, 1, 0.1, 1.0, left)) for left in (float("nan"), 700, 12345)]
+    late = [str(pipeline.ReadProgress(1, None, 0, 1, 0.1, 1.0, left)) for left in (float("nan"), 700, 12345)]
     words = ["1 rows/s", "about 12 min left", "about 3.4 h left"]
     assert [text.rpartition(", ")[2] for text in late] == words
     for suffix in ("csv", "feather", "arrow", "csv.gz"):
@@ -682,7 +685,9 @@ def test_a_folder_of_few_rows_is_read_as_rows(tmp_path):
     for suffix in SUFFIXES:
         folder = tmp_path / suffix
         folder.mkdir()
-        found = load(str(spread(folder, MANY, suffix=suffix)), Asked(sample_weight="n", groups="country"))
+        found = load(
+            str(spread(folder, MANY, suffix=suffix)), ColumnRequest(sample_weight="n", groups="country")
+        )
         assert found.y_true.tolist() == TRUTH.tolist()
         np.testing.assert_array_equal(found.y_prob, PROB)
         assert found.labels == NAMES
@@ -823,7 +828,7 @@ def test_the_benchmark_runs(tmp_path):
 
 
 def test_streams_are_what_sketches_are_made_of(tmp_path):
-    found = stream(spread(tmp_path, MANY), Asked(positive="dog", notion="binary"))
+    found = stream(spread(tmp_path, MANY), ColumnRequest(positive="dog", notion="binary"))
     assert found.rows == N
     assert found.columns == {"label": ("label",), "scores": tuple(MATRIX)}
     assert found.source == f"{tmp_path / 'part-0.parquet'} and 2 more"

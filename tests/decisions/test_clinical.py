@@ -13,7 +13,7 @@ import calibrant
 from calibrant import InputError
 from calibrant.assessment import text as wording
 from calibrant.decisions import Clinical, clinical_of
-from calibrant.inference.measured import Measured
+from calibrant.inference.interval_estimate import IntervalEstimate
 from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds.cells import nearest
 from calibrant.score_data.clusters import effective_clusters
@@ -274,7 +274,7 @@ def test_the_text_says_how_many_of_the_cases_are_missed(rare):
     none = replace(found, clinical=read([0, 0], [0.2, 0.4], labels=[0, 1]))
     assert wording.cases(none) == "The outcome does not occur, and the scores expect 0.6."
     assert wording.cases(replace(found, clinical=read([0, 1], [0, 0]))) == ""
-    few = replace(found, clinical=replace(found.clinical, ratio=Measured(0.05, 0.0, 2.0)))
+    few = replace(found, clinical=replace(found.clinical, ratio=IntervalEstimate(0.05, 0.0, 2.0)))
     assert "expect 2 000 (50 or more), a difference" in wording.cases(few)
 
 

@@ -6,12 +6,12 @@ from scipy.special import expit
 
 import calibrant
 from calibrant import Sketch
-from calibrant.decisions.binary import BinaryDecisions, FoldSplit, Lines
-from calibrant.decisions.interval import ends
+from calibrant.decisions.binary import BinaryDecisions, CostLines, FoldSplit
+from calibrant.decisions.interval import regret_intervals
 from calibrant.inputs import in_clusters, predictions
 from calibrant.score_data import Residuals, Sample
 from calibrant.settings import DECISIONS
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 
 def shifted(n=40_000, seed=0):
@@ -123,7 +123,7 @@ def clustered(seed=0, clusters=30, size=20):
 
 def known_of(y, s, cluster, at=(0.3,)):
     data = in_clusters(predictions(y, s), cluster, y, None)
-    return BinaryDecisions.of(CalibrationTask.of(data, named("binary")), np.array(at))
+    return BinaryDecisions.of(CalibrationTask.of(data, get_notion("binary")), np.array(at))
 
 
 def test_clusters_are_whole_in_folds():
@@ -150,12 +150,12 @@ def test_neither_names_nor_order_of_clusters_matter():
 @pytest.mark.parametrize("seed", range(4))
 def test_another_dealing_moves_estimates_within_their_noise(seed, monkeypatch):
     y, s, cluster = clustered(seed)
-    lines = Lines.of_thresholds(np.array([0.2, 0.5]))
+    lines = CostLines.of_thresholds(np.array([0.2, 0.5]))
     found = []
     for fold_seed in (20240717, 1, 2):
         monkeypatch.setattr("calibrant.decisions.binary.FOLD_SEED", fold_seed)
         known = known_of(y, s, cluster if seed % 2 else np.arange(len(y)), (0.2, 0.5))
-        found.append(ends(known, lines, 0.95))
+        found.append(regret_intervals(known, lines, 0.95))
     for one in found[1:]:
         for gain, other in zip(found[0][3:5], one[3:5], strict=True):
             assert (np.abs(gain.value - other.value) <= 2 * np.maximum(gain.error, other.error)).all()

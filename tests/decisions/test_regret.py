@@ -8,12 +8,12 @@ import pytest
 import calibrant
 from calibrant import Regret, Sketch
 from calibrant.decisions import Decision
-from calibrant.decisions.binary import BinaryDecisions, Lines
-from calibrant.decisions.interval import ends
-from calibrant.inference.measured import interval_deviate
+from calibrant.decisions.binary import BinaryDecisions, CostLines
+from calibrant.decisions.interval import regret_intervals
+from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.inputs import InputError, in_clusters, predictions
 from calibrant.settings import DECISIONS
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 from oracles import decisions as oracle
 
 MATRIX = [[0.0, 1.0, 0.3], [5.0, 0.0, 0.3]]
@@ -65,10 +65,10 @@ def test_the_value_is_that_of_the_default_map_by_a_loop(cost, weighted):
 
 def test_the_integral_over_thresholds_is_half_the_squared_error():
     y, s = sample(200)
-    known = BinaryDecisions.of(CalibrationTask.of(predictions(y, s), named("binary")), np.array([0.5]))
+    known = BinaryDecisions.of(CalibrationTask.of(predictions(y, s), get_notion("binary")), np.array([0.5]))
     at = (np.arange(2000) + 0.5) / 2000
     chance = known.groups.score**2
-    area = known.regret(Lines.of_thresholds(at), chance).mean()
+    area = known.regret(CostLines.of_thresholds(at), chance).mean()
     half = ((chance - known.groups.score) ** 2).mean() / 2
     assert area == pytest.approx(half, rel=1e-3)
     # And one by one it is the loop's.
@@ -78,25 +78,27 @@ def test_the_integral_over_thresholds_is_half_the_squared_error():
             np.stack([1 - known.groups.score, known.groups.score], axis=1),
             [[at[k], 0], [0, 1 - at[k]]],
         )
-        lines = Lines.of_thresholds(at[k : k + 1])
+        lines = CostLines.of_thresholds(at[k : k + 1])
         assert known.regret(lines, chance)[0] == pytest.approx(expected, rel=1e-9, abs=1e-15)
 
 
 def test_a_right_curve_loses_nothing():
     y, s = sample(60)
-    known = BinaryDecisions.of(CalibrationTask.of(predictions(y, s), named("binary")), np.array([0.5]))
-    assert np.all(known.regret(Lines.of_thresholds(np.arange(1, 20) / 20), known.groups.score) == 0)
+    known = BinaryDecisions.of(CalibrationTask.of(predictions(y, s), get_notion("binary")), np.array([0.5]))
+    assert np.all(known.regret(CostLines.of_thresholds(np.arange(1, 20) / 20), known.groups.score) == 0)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_value_lies_in_its_interval_and_levels_are_nested(seed):
     y, s = sample(80, seed)
     s = s if seed % 2 else np.round(s, 1)
-    task = CalibrationTask.of(predictions(y, s), named("binary"))
+    task = CalibrationTask.of(predictions(y, s), get_notion("binary"))
     known = BinaryDecisions.of(task, np.arange(1, 10) / 10)
-    lines = Lines.of_thresholds(np.arange(1, 10) / 10)
+    lines = CostLines.of_thresholds(np.arange(1, 10) / 10)
     for simultaneous in (False, True):
-        inner, outer = (ends(known, lines, level, simultaneous=simultaneous) for level in (0.5, 0.95))
+        inner, outer = (
+            regret_intervals(known, lines, level, simultaneous=simultaneous) for level in (0.5, 0.95)
+        )
         for one in (inner, outer):
             assert (one.low >= 0).all()
             assert (one.low <= one.value).all()
@@ -188,9 +190,9 @@ def test_repeated_rows_are_no_news_where_clusters_tell():
     y5, s5, cluster = (np.repeat(part, 5) for part in (y, s, np.arange(100)))
     once, hidden = (predictions(*rows) for rows in ((y, s), (y5, s5)))
     told = in_clusters(hidden, cluster, y5, None)
-    lines = Lines.of_thresholds(np.array([0.3]))
+    lines = CostLines.of_thresholds(np.array([0.3]))
     known = [
-        BinaryDecisions.of(CalibrationTask.of(data, named("binary")), np.array([0.3]))
+        BinaryDecisions.of(CalibrationTask.of(data, get_notion("binary")), np.array([0.3]))
         for data in (once, told, hidden)
     ]
     # The same actions, whichever rows are in which fold.

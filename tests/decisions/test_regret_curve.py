@@ -10,10 +10,10 @@ from scipy.special import expit
 
 import calibrant
 from calibrant import Sketch
-from calibrant.decisions.binary import BinaryDecisions, Lines
-from calibrant.decisions.interval import ends
+from calibrant.decisions.binary import BinaryDecisions, CostLines
+from calibrant.decisions.interval import regret_intervals
 from calibrant.inputs import InputError, predictions
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 from oracles import decisions as oracle
 from weighing import weighing
 
@@ -60,10 +60,10 @@ def test_net_benefit_is_its_definition_by_a_loop(seed, kind):
 def test_a_curve_is_the_regrets_of_its_thresholds():
     y, s = sample()
     found = calibrant.regret_curve(y, s, thresholds=AT, rng=0)
-    task = CalibrationTask.of(predictions(y, s), named("binary"))
+    task = CalibrationTask.of(predictions(y, s), get_notion("binary"))
     for k in (0, 4, 8):
         single = BinaryDecisions.of(task, AT[k : k + 1])
-        alone = ends(single, Lines.of_thresholds(AT[k : k + 1]), 0.95)
+        alone = regret_intervals(single, CostLines.of_thresholds(AT[k : k + 1]), 0.95)
         assert found.value[k] == pytest.approx(alone.value[0], rel=1e-9)
         # The band is wider than an interval.
         assert found.low[k] <= alone.low[0] + 1e-12

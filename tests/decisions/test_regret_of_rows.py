@@ -10,7 +10,7 @@ from calibrant import Cost, Regret
 from calibrant.decisions.canonical import CanonicalDecisions
 from calibrant.inputs import InputError, predictions
 from calibrant.settings import DECISIONS
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 from oracles import decisions as oracle
 
 # Three classes and four actions, the last of which is to abstain.
@@ -31,7 +31,7 @@ def sample(n=150, classes=3, seed=0, power=0.4):
 
 
 def known_of(y, p, cost, weight=None, labels=None):
-    task = CalibrationTask.of(predictions(y, p, sample_weight=weight, labels=labels), named("canonical"))
+    task = CalibrationTask.of(predictions(y, p, sample_weight=weight, labels=labels), get_notion("canonical"))
     return CanonicalDecisions.of(task, Cost.of(cost, task.labels))
 
 
@@ -47,10 +47,10 @@ def test_the_value_is_that_of_the_posterior_by_a_loop(weighted):
     weight = np.random.default_rng(1).random(len(y)) + 0.5 if weighted else None
     known = known_of(y, p, COST, weight)
     chance = known.posterior.predict(known.rows.score)
-    assert known.posterior.chance > 0.9
+    assert known.posterior.gap_probability > 0.9
     lost = oracle.regret(chance, known.rows.score, COST.tolist(), known.rows.weight)
     assert lost > 0.005
-    expected = max(known.posterior.chance * lost, float(known.gain.value[0]))
+    expected = max(known.posterior.gap_probability * lost, float(known.gain.value[0]))
     assert known.value == pytest.approx(expected, rel=1e-9)
     found = calibrant.regret(y, p, COST, sample_weight=weight, rng=0)
     assert found.value == pytest.approx(known.value, rel=1e-9)
@@ -59,7 +59,7 @@ def test_the_value_is_that_of_the_posterior_by_a_loop(weighted):
     assert known.gain.mean[0] == pytest.approx(gained, rel=1e-9)
     # What is reported is the posterior's gain by the same actions, at most one standard error away.
     after = known.excess_cost(chance, known.optimal_actions(known.held_out))
-    fitted = known.posterior.chance * (lost - np.average(after, weights=known.rows.weight))
+    fitted = known.posterior.gap_probability * (lost - np.average(after, weights=known.rows.weight))
     error = float(known.gain.error[0])
     assert found.recovered == pytest.approx(np.clip(fitted, gained - error, gained + error), rel=1e-9)
 

@@ -30,7 +30,7 @@ def held_to_the_oracle(score, outcome):
         for estimator in ("auto", "bayes"):
             value = calibrant.ece(outcome.astype(int), score, labels=[0, 1], estimator=estimator, norm=norm)
             assert value == pytest.approx(float(found.error(norm)), rel=1e-12)
-    assert found.sides == pytest.approx(sides, rel=1e-6, abs=1e-7)
+    assert found.over_under == pytest.approx(sides, rel=1e-6, abs=1e-7)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 30, 64, 65, 300])
@@ -122,11 +122,11 @@ def test_a_calibrated_model_reads_less_than_its_noise():
 def test_both_sides_add_up_and_point_the_right_way():
     score, outcome = draw(2000, 5, power=2.0)
     fit = Bayes().fit(Sample(score, outcome))
-    over, under = fit.sides
+    over, under = fit.over_under
     assert over + under == pytest.approx(float(fit.error()))
     assert over > 20 * under
     mirrored = Bayes().fit(Sample(1 - score, ~outcome))
-    assert mirrored.sides[1] == pytest.approx(float(over), rel=1e-6)
+    assert mirrored.over_under[1] == pytest.approx(float(over), rel=1e-6)
 
 
 def test_no_problem_depends_on_the_others_of_its_batch():

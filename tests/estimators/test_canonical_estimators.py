@@ -7,8 +7,8 @@ import calibrant
 from calibrant.estimators import BetaKernel, Estimator, Fit, Variational, estimator_names, resolve
 from calibrant.estimators.base import CANONICAL_NORMS
 from calibrant.estimators.canonical import dirichlet as dirichlet_file
-from calibrant.estimators.canonical.dirichlet import Dirichlet
-from calibrant.estimators.canonical.skce import Skce, reach_of
+from calibrant.estimators.canonical.dirichlet import CanonicalDirichlet
+from calibrant.estimators.canonical.skce import Skce, median_distance
 from calibrant.estimators.canonical.variational import CanonicalVariational, gains, held_out, lower_bound
 from calibrant.inputs import InputError, InputTypeError
 from calibrant.score_data import Sample
@@ -62,7 +62,7 @@ def test_every_estimator_is_tested_here():
 @pytest.mark.parametrize("zeros", [False, True])
 def test_dirichlet_kernels_are_those_of_a_loop(zeros):
     rows = Simplex.of(*drawn(0, 25, 3, zeros=zeros))
-    fit = Dirichlet(0.08).fit(rows)
+    fit = CanonicalDirichlet(0.08).fit(rows)
     expected = as_rows(rows)
     # Where a score is 0 the density is taken at half of the least other one.
     found = oracle.dirichlet(expected, 0.08, 1e-3 if zeros else 0.0)
@@ -76,15 +76,17 @@ def test_the_bandwidth_is_the_likeliest_and_ties_do_not_make_it_a_spike():
     tried = [oracle.likelihood(as_rows(rows), h) for h in dirichlet_file.TRIED]
     best = dirichlet_file.TRIED[int(np.argmax(tried))]
     step = dirichlet_file.TRIED[1] / dirichlet_file.TRIED[0]
-    assert best / step < Dirichlet().fit(rows).bandwidth < best * step
+    assert best / step < CanonicalDirichlet().fit(rows).bandwidth < best * step
     twice = Simplex.of(np.concatenate([p, p]), np.concatenate([y, y[::-1]]))
-    assert Dirichlet().fit(twice).bandwidth == pytest.approx(Dirichlet().fit(rows).bandwidth)
+    assert CanonicalDirichlet().fit(twice).bandwidth == pytest.approx(
+        CanonicalDirichlet().fit(rows).bandwidth
+    )
 
 
 def test_with_two_classes_dirichlet_is_the_beta_kernel():
     p, y = drawn(2, 60, 2)
     beta = BetaKernel(0.05).fit(Sample(p[:, 1], y == 1))
-    fit = Dirichlet(0.05).fit(Simplex.of(p, y))
+    fit = CanonicalDirichlet(0.05).fit(Simplex.of(p, y))
     assert fit.error("l1") == pytest.approx(2 * float(beta.error("l1")), rel=1e-9)
     assert fit.error("mul") == pytest.approx(float(beta.error("l1")), rel=1e-9)
     assert fit.error("l2") == pytest.approx(np.sqrt(2) * float(beta.error("l2")), rel=1e-9)
@@ -92,9 +94,9 @@ def test_with_two_classes_dirichlet_is_the_beta_kernel():
 
 def test_blocks_of_kernels_change_nothing(monkeypatch):
     rows = Simplex.of(*drawn(3, 70, 4, zeros=True))
-    before = Dirichlet().fit(rows)
+    before = CanonicalDirichlet().fit(rows)
     monkeypatch.setattr(dirichlet_file, "HELD", 200)
-    after = Dirichlet().fit(rows)
+    after = CanonicalDirichlet().fit(rows)
     assert after.bandwidth == pytest.approx(before.bandwidth)
     assert after.frequency == pytest.approx(before.frequency)
 
@@ -107,9 +109,11 @@ def test_skce_is_that_of_a_loop(weighted):
     cuts = rows.folds(round(rows.n / 10))
     assert len(cuts) > 2
     blocks = [as_rows(rows[part]) for part in cuts]
-    assert Skce(10).fit(rows).error() == pytest.approx(oracle.skce(blocks, reach_of(rows.score)), rel=1e-9)
+    assert Skce(10).fit(rows).error() == pytest.approx(
+        oracle.skce(blocks, median_distance(rows.score)), rel=1e-9
+    )
     pairs = [np.linalg.norm(a - b) for a in rows.score for b in rows.score if (a != b).any()]
-    assert reach_of(rows.score) == pytest.approx(np.median(pairs))
+    assert median_distance(rows.score) == pytest.approx(np.median(pairs))
 
 
 def test_skce_is_negative_where_residuals_point_away_from_each_other():
@@ -280,7 +284,7 @@ def test_names_are_read_and_printed():
         assert resolve_canonical(str(resolve_canonical(spec))) == resolve_canonical(spec)
     assert resolve_canonical("variational") == resolve_canonical("variational:5") == CanonicalVariational()
     assert resolve_canonical("variational:3") == CanonicalVariational(n_folds=3)
-    assert resolve_canonical(Dirichlet(0.1)) == resolve_canonical("dirichlet:0.1")
+    assert resolve_canonical(CanonicalDirichlet(0.1)) == resolve_canonical("dirichlet:0.1")
     assert resolve_canonical("auto") == resolve_canonical(estimator_names(vectors=True)[0])
     # With one score at a time, it is the number of folds.
     assert resolve("variational:3") == Variational(3)
@@ -323,7 +327,7 @@ def test_norms_that_are_not_defined_are_refused():
     with pytest.raises(InputError, match="skce defines norm 'l1'"):
         Skce().fit(rows).error("l2")
     with pytest.raises(InputError, match="norm must be one of 'l1', 'l2', 'mul', got 'max'"):
-        Dirichlet().fit(rows).error("max")
+        CanonicalDirichlet().fit(rows).error("max")
     with pytest.raises(InputError, match="map must be one of"):
         CanonicalVariational("vector").fit(Simplex.of(*drawn(12, 30, 2)))
 

@@ -254,7 +254,7 @@ def test_the_curve_ends_where_the_rows_end_however_many_there_are(kernel):
     outcome = rng.random(10**6) < score
     curve = calibrant.reliability_curve(outcome, score, kernel=kernel, n_boot=0, method="density")
     seen = curve.score[np.isfinite(curve.point)]
-    reach = min(KERNELS[kernel].reach, 7) * curve.bandwidth + 2 / 3600
+    reach = min(KERNELS[kernel].support_radius, 7) * curve.bandwidth + 2 / 3600
     assert 0.2 - reach <= seen[0]
     assert seen[-1] <= 0.3 + reach
     largest = calibrant.mce(outcome, score, estimator=Density("silverman", kernel))

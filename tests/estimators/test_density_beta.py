@@ -161,7 +161,7 @@ def test_rows_on_the_walls_count_as_what_they_are(kernel, norm):
     assert expected > 0.2
     fit = DensityBeta(0.04, kernel).fit(Sample(score, outcome))
     assert fit.error(norm) == pytest.approx(expected, abs=2e-5)
-    assert fit.walls[:, 0] == pytest.approx([0.2, 0.6])
+    assert fit.boundary_mass[:, 0] == pytest.approx([0.2, 0.6])
 
 
 @pytest.mark.parametrize("kernel", KINDS)

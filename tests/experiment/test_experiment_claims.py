@@ -138,10 +138,10 @@ def test_names_beside_the_curves_do_not_overlap():
 
 def test_places_move_apart_as_little_as_they_need():
     place = np.sort(np.random.default_rng(0).random(9))
-    moved = figures.apart(place, 0.1)
+    moved = figures.spread_apart(place, 0.1)
     assert np.diff(moved).min() > 0.1 - 1e-12
     assert 0 <= moved.min() <= moved.max() <= 1
-    np.testing.assert_array_equal(figures.apart(np.array([0.2, 0.5, 0.8]), 0.1), [0.2, 0.5, 0.8])
+    np.testing.assert_array_equal(figures.spread_apart(np.array([0.2, 0.5, 0.8]), 0.1), [0.2, 0.5, 0.8])
 
 
 def test_figure_1_has_three_panels_and_leaves_no_trace():

@@ -310,7 +310,7 @@ def test_a_cell_does_not_depend_on_the_others():
 
 
 def test_every_estimator_of_the_registry_is_in_the_exact_part():
-    for registered, name in zip(estimator_names(), leaderboard.usual(), strict=True):
+    for registered, name in zip(estimator_names(), leaderboard.default_estimators(), strict=True):
         assert name.partition(":")[0] == ("auto" if registered == "bayes" else registered)
     with pytest.raises(ValueError, match="two or more"):
         leaderboard.exact_families(["l:15"], {200: 1})

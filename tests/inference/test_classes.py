@@ -47,15 +47,15 @@ def test_labels_of_whole_rows_have_the_coefficients_of_their_outcomes():
         def take(some, weight=weight):
             return p[some], None if weight is None else weight[some]
 
-        drawn = Labels.draw(take, 300, CLASSES, np.random.default_rng(0), 7)
+        simulated_residuals = Labels.draw(take, 300, CLASSES, np.random.default_rng(0), 7)
         label = np.full((300, 7), -1)
-        for first, width, order, start in drawn.parts:
+        for first, width, order, start in simulated_residuals.parts:
             for k in range(CLASSES):
                 row, at = np.divmod(order[start[k] : start[k + 1]], width)
                 label[row, first + at] = k
         assert label.min() >= 0
         for k in (0, 5, CLASSES - 1):
-            coefficients = drawn.coefficients(p[drawn.rows, k], k, 32)
+            coefficients = simulated_residuals.coefficients(p[simulated_residuals.rows, k], k, 32)
             for at, got in enumerate(coefficients):
                 flat = Residuals.of(weighted_sample(p[:, k], label[:, at] == k, weight)).flat
                 np.testing.assert_allclose(got, whiten(flat, pilot_variance(flat), 32)[0][0], atol=1e-7)

@@ -133,7 +133,7 @@ def test_counts_are_divided_among_folds_one_by_one_or_evenly(monkeypatch):
     data = inputs.predictions(LABEL, SCORE, counts=COUNT)
     for most in (folds.MOST_REPEATED, 0):
         monkeypatch.setattr(folds, "MOST_REPEATED", most)
-        rows, fold = folds.in_folds(data, 4, np.random.default_rng(0))
+        rows, fold = folds.rows_in_folds(data, 4, np.random.default_rng(0))
         assert rows.counts
         assert rows.n_rows == COUNT.sum()
         for score in np.unique(data.score):

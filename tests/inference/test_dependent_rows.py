@@ -13,19 +13,19 @@ from calibrant.experiment.families import Dirichlet
 from calibrant.inference.clusters import (
     ClusterAdjustment,
     ClusteredNull,
-    Correlated,
     CorrelatedLabels,
+    CorrelatedRows,
     by_cluster,
     sign_flip_null,
 )
 from calibrant.inputs import in_clusters, predictions
 from calibrant.score_data import Residuals, Sample
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 from oracles import clusters as slow
 from weighing import weighing, weighted_sample
 
 
-def drawn(clusters=60, rows=8, lean=0.3, gap=0.0, seed=0):
+def simulated_residuals(clusters=60, rows=8, lean=0.3, gap=0.0, seed=0):
     """Rows near the score of their cluster, whose outcomes lean the same way."""
     rng = np.random.default_rng(seed)
     cluster = np.repeat(np.arange(clusters), rows)
@@ -42,7 +42,7 @@ def matrix(clusters=40, rows=6, seed=0, classes=3):
 
 def asked(y, p, cluster, notion="binary", weight=None):
     data = in_clusters(predictions(y, p, **weighing(weight)), cluster, y, weight)
-    return CalibrationTask.of(data, named(notion))
+    return CalibrationTask.of(data, get_notion(notion))
 
 
 # What an estimate says
@@ -50,7 +50,7 @@ def asked(y, p, cluster, notion="binary", weight=None):
 
 @pytest.mark.parametrize("estimator", ["auto", "uniform:15", "debiased", "density"])
 def test_rows_that_belong_together_tell_less(estimator):
-    y, p, cluster = drawn(gap=-0.2)
+    y, p, cluster = simulated_residuals(gap=-0.2)
     plain = calibrant.estimate(y, p, estimator=estimator, rng=0)
     found = calibrant.estimate(y, p, estimator=estimator, cluster=cluster, rng=0)
     assert found.high - found.low > 1.2 * (plain.high - plain.low)
@@ -61,7 +61,7 @@ def test_rows_that_belong_together_tell_less(estimator):
 
 @pytest.mark.parametrize("estimator", ["uniform:15", "debiased", "density", "isotonic"])
 def test_a_named_estimator_gives_the_same_number(estimator):
-    y, p, cluster = drawn()
+    y, p, cluster = simulated_residuals()
     wanted = calibrant.ece(y, p, estimator=estimator)
     assert calibrant.ece(y, p, estimator=estimator, cluster=cluster) == wanted
     assert calibrant.estimate(y, p, estimator=estimator, cluster=cluster, rng=0).value == wanted
@@ -70,7 +70,7 @@ def test_a_named_estimator_gives_the_same_number(estimator):
 @pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_the_value_is_that_of_ece(notion, norm):
-    y, p, cluster = drawn() if notion == "binary" else matrix()
+    y, p, cluster = simulated_residuals() if notion == "binary" else matrix()
     found = calibrant.estimate(y, p, notion=notion, norm=norm, cluster=cluster, rng=0)
     assert found.value == calibrant.ece(y, p, notion=notion, norm=norm, cluster=cluster)
     assert found.value < calibrant.ece(y, p, notion=notion, norm=norm)
@@ -107,7 +107,7 @@ def test_clusters_of_one_row_change_nothing_at_all(notion, weighted):
 @pytest.mark.parametrize("estimator", ["auto", "uniform:10"])
 @pytest.mark.parametrize("notion", ["binary", "classwise"])
 def test_neither_the_order_of_rows_nor_the_names_of_clusters_matter(estimator, notion):
-    y, p, cluster = drawn() if notion == "binary" else matrix()
+    y, p, cluster = simulated_residuals() if notion == "binary" else matrix()
     names = np.array([f"patient {(7 * k + 3) % 60}" for k in range(60)])[cluster]
     order = np.random.default_rng(1).permutation(len(y))
     options = {"notion": notion, "estimator": estimator, "rng": 0}
@@ -140,7 +140,7 @@ def test_clusters_that_differ_in_another_class_alone_are_told_apart():
 
 
 def test_counts_are_repetition():
-    y, p, cluster = drawn()
+    y, p, cluster = simulated_residuals()
     counts = np.random.default_rng(0).integers(0, 4, len(y))
     again = np.repeat(np.arange(len(y)), counts)
     one = calibrant.estimate(y, p, counts=counts, cluster=cluster, rng=0)
@@ -170,7 +170,7 @@ def test_many_classes_are_refused_with_what_can_be_asked():
 
 
 def test_signs_are_turned_for_whole_clusters():
-    y, p, cluster = drawn(clusters=7, rows=5)
+    y, p, cluster = simulated_residuals(clusters=7, rows=5)
     weight = np.random.default_rng(0).random(35) + 0.5
     sample = weighted_sample(p, y > 0, weight)
     steps = Residuals.of(sample).thinned(2.0).coarser(9)
@@ -179,8 +179,8 @@ def test_signs_are_turned_for_whole_clusters():
     found = np.concatenate(list(sign_flip_null(sample, cluster, steps, lambda: [signs[:, :3], signs[:, 3:]])))
     # The last score of each step, by its share of the rows.
     order = np.argsort(p)
-    held = np.cumsum(weight[order]) / weight.sum()
-    ends = p[order][np.searchsorted(held, np.cumsum(steps.mass) / steps.mass.sum() - 1e-9)]
+    blocks_so_far = np.cumsum(weight[order]) / weight.sum()
+    ends = p[order][np.searchsorted(blocks_so_far, np.cumsum(steps.mass) / steps.mass.sum() - 1e-9)]
     scale = float(steps.n) / weight.sum()
     for k in range(4):
         wanted = slow.turned(p, y, cluster, weight, signs[:, k], ends, scale)
@@ -215,7 +215,7 @@ def test_calibrated_data_are_drawn_in_clusters_and_for_whole_rows():
 def test_few_clusters_and_many_rows_are_not_drawn(monkeypatch):
     from calibrant.inference import clusters
 
-    y, p, cluster = drawn()
+    y, p, cluster = simulated_residuals()
     task, rng = asked(y, p, cluster), np.random.default_rng(0)
     assert CorrelatedLabels.of(task, rng, 9) is not None
     assert CorrelatedLabels.of(asked(y, p, cluster % 9), rng, 9) is None
@@ -225,7 +225,7 @@ def test_few_clusters_and_many_rows_are_not_drawn(monkeypatch):
 
 
 def test_counted_rows_are_drawn_as_often():
-    y, p, cluster = drawn()
+    y, p, cluster = simulated_residuals()
     counts = np.random.default_rng(0).integers(1, 4, len(y))
     task = asked(y, p, cluster, weight=counts)
     draws = CorrelatedLabels.of(task, np.random.default_rng(0), 300)
@@ -238,7 +238,7 @@ def test_counted_rows_are_drawn_as_often():
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("rows", [2, 400])
 def test_the_steps_of_many_rows_are_those_of_the_residuals(rows, tied):
-    y, p, cluster = drawn(clusters=30, rows=rows)
+    y, p, cluster = simulated_residuals(clusters=30, rows=rows)
     if tied:  # on both sides of the edges of cells
         p = np.nextafter(np.round(p, 1), np.arange(p.size) % 2)
     sample = Sample(p, y > 0)
@@ -249,18 +249,18 @@ def test_the_steps_of_many_rows_are_those_of_the_residuals(rows, tied):
 
 def test_classes_have_the_sign_of_a_cluster_in_common():
     """Residuals of two classes are each other's negative, and so is what is simulated."""
-    y, p, cluster = drawn()
+    y, p, cluster = simulated_residuals()
     task = asked(y, np.column_stack([1 - p, p]), cluster, "classwise")
     null = ClusteredNull.of(task, "l1", np.random.default_rng(0), 99)
-    one, other = null.alone
+    one, other = null.single_class
     assert one.p_value == pytest.approx(other.p_value, abs=0.03)
     # With independent signs the correlation would be near zero.
     assert np.corrcoef(one.error, other.error)[0, 1] > 0.9
-    assert null.whole.error == pytest.approx((one.error + other.error) / 2, rel=0.5, abs=0.01)
+    assert null.all_classes.error == pytest.approx((one.error + other.error) / 2, rel=0.5, abs=0.01)
 
 
 def test_few_clusters_cannot_be_sure():
-    y, p, cluster = drawn(clusters=4, rows=50, lean=0.0, gap=-0.3)
+    y, p, cluster = simulated_residuals(clusters=4, rows=50, lean=0.0, gap=-0.3)
     assert calibrant.estimate(y, p, rng=0).p_value == 0.001
     # There are 8 ways to turn the signs of 4 clusters against each other.
     assert calibrant.estimate(y, p, cluster=cluster, rng=0).p_value > 0.08
@@ -289,7 +289,7 @@ def test_the_test_has_its_size_and_the_interval_its_coverage():
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_tails_are_those_of_students_distribution(level):
-    y, p, cluster = drawn(clusters=9)
+    y, p, cluster = simulated_residuals(clusters=9)
     (view,) = ClusterAdjustment.of(asked(y, p, cluster))
     wanted = student(8).ppf((1 + level) / 2) / normal.ppf((1 + level) / 2)
     assert view.tails(level) == pytest.approx(wanted)
@@ -317,7 +317,7 @@ def test_too_many_rows_for_that_are_drawn_as_sums_and_spread_wider(monkeypatch):
     from calibrant.estimators import parse
     from calibrant.inference import clusters
 
-    y, p, cluster = drawn()
+    y, p, cluster = simulated_residuals()
     task = asked(y, p, cluster)
     (near,) = ClusterAdjustment.of(task)
     monkeypatch.setattr(clusters, "MOST_ROWS", 100)
@@ -333,10 +333,10 @@ def test_too_many_rows_for_that_are_drawn_as_sums_and_spread_wider(monkeypatch):
 
 
 def test_counted_rows_are_drawn_one_by_one():
-    y, p, cluster = drawn()
+    y, p, cluster = simulated_residuals()
     counts = np.random.default_rng(0).integers(1, 4, len(y))
     (view,) = ClusterAdjustment.of(asked(y, p, cluster, weight=counts))
-    assert isinstance(view.problem, Correlated)
+    assert isinstance(view.problem, CorrelatedRows)
     assert view.problem.simulate_outcomes(lambda s: s, np.random.default_rng(0), 2).shape == (2, counts.sum())
 
 
@@ -346,7 +346,7 @@ def test_neither_names_of_clusters_nor_the_order_of_rows_move_the_interval_of_a_
     estimator, weighted
 ):
     rng = np.random.default_rng(3)
-    y, p, cluster = (part[:60] for part in drawn())
+    y, p, cluster = (part[:60] for part in simulated_residuals())
     weight = {"no weights": None, "counts": rng.integers(1, 4, 60)}.get(weighted, rng.random(60) + 0.5)
     order, names = rng.permutation(60), rng.permutation(1000)
     one, other = (
@@ -374,7 +374,7 @@ def test_gaps_whose_square_is_nothing_are_no_gaps():
 
 
 def test_comparisons_allow_for_clusters():
-    y, p, cluster = drawn()
+    y, p, cluster = simulated_residuals()
     models = {"a": p, "b": p**1.2, "c": np.sqrt(p)}
     plain = calibrant.compare(y, models, rng=0)
     found = calibrant.compare(y, models, cluster=cluster, rng=0)

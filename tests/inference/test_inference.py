@@ -13,7 +13,7 @@ from calibrant.estimators import parse
 from calibrant.experiment.families import EXACT, Dirichlet
 from calibrant.inference import classes, interval, joint_labels, null
 from calibrant.inference import comparison as paired
-from calibrant.posterior.variance_time import pilot_variance, running, whiten
+from calibrant.posterior.variance_time import cumulative_sums, pilot_variance, whiten
 from calibrant.score_data import Residuals, Sample
 from weighing import weighted_sample
 
@@ -196,7 +196,7 @@ def test_cells_of_equal_variance_are_those_of_the_posterior():
     profile = Residuals.of(Sample(p.round(2), y.astype(bool)))
     one = profile.coarser(10**6)
     edges = null.Edges.of(one, 64)
-    found = edges.sums(running(one.residual[None]))[0]
+    found = edges.sums(cumulative_sums(one.residual[None]))[0]
     expected = whiten(profile.flat, pilot_variance(profile.flat), 64)[0][0]
     np.testing.assert_allclose(dct(found / edges.unit, norm="ortho"), expected, atol=1e-9)
 
@@ -238,7 +238,7 @@ def test_the_size_of_the_test_is_what_it_says(kind):
             kind, rng.integers(0, 6, 80) / 5
         )
         sample = Sample(score, rng.random(80) < score)
-        found.append(null.later(Residuals.of(sample), "l1", rng, 99)().p_value)
+        found.append(null.lazy_test(Residuals.of(sample), "l1", rng, 99)().p_value)
     assert np.mean(np.array(found) <= 0.05) < 0.09
 
 
@@ -445,11 +445,13 @@ def test_simulated_sets_of_classes_have_the_sums_of_each():
     y, p = matrix(n=200)
     posterior = calibrant.Bayes().fit(Sample(p.T, y == np.arange(4)[:, None])).posterior
     z = np.random.default_rng(0).standard_normal((4, 3, 64))
-    together = classes._ClassSums.of(posterior.again(z.reshape(12, 64)), "l1", 3)
-    alone = [posterior[k : k + 1].again(z[k]) for k in range(4)]
+    together = classes._ClassSums.of(posterior.with_data(z.reshape(12, 64)), "l1", 3)
+    alone = [posterior[k : k + 1].with_data(z[k]) for k in range(4)]
     for term, own in zip(together.terms, zip(*(one.terms("l1") for one in alone), strict=True), strict=True):
         np.testing.assert_allclose(term, np.sum(own, axis=0))
-    np.testing.assert_allclose(together.most, np.max([one.some for one in alone], axis=0))
+    np.testing.assert_allclose(
+        together.max_log_bayes_factor, np.max([one.log_bayes_factor for one in alone], axis=0)
+    )
 
 
 # Comparisons

@@ -72,7 +72,7 @@ def test_gaps_are_brought_to_the_error_that_is_tried(kind, norm):
     assert [len(each) for each in gaps] == [60]
     gaps = interval.scale_to_unit_error(gaps, [sim_grid], norm)
     np.testing.assert_allclose(true_error(gaps[0], sim_grid.mass, norm), 1)
-    most = sim_grid.most(gaps[0], norm)
+    most = sim_grid.max_error(gaps[0], norm)
     for true in (0.0, 0.02, 0.1):
         (possible,) = interval.scaled_to_error(true, gaps, [sim_grid], norm)
         found = true_error(possible, sim_grid.mass, norm)

@@ -11,7 +11,7 @@ import calibrant
 from calibrant.inference import population as simulated
 from calibrant.inference import recommendation
 from calibrant.inference.population import Population
-from calibrant.inference.recommendation import ranked
+from calibrant.inference.recommendation import rank_by_loss
 
 FEW = {"estimators": ["auto", "l:15", "ac:10"], "repetitions": 30, "rng": 0}
 
@@ -60,7 +60,7 @@ def test_the_true_error_is_what_a_large_simulation_counts(kind, n):
     assert {curve.shape for curve in curves} == {"calibrated", *simulated.SHAPES} - absent
     for curve in curves:
         size = 200_000 // people.n
-        sample = people.sample(curve.chance, people.draw(rng, size), rng, size)
+        sample = people.sample(curve.probability, people.draw(rng, size), rng, size)
         assert sample.shape[-1] == people.n
         assert counted_error(sample) == pytest.approx(curve.true, abs=0.005), curve.name
 
@@ -73,7 +73,7 @@ def test_rows_that_count_several_times_have_the_same_truth(kind, monkeypatch):
     assert people.count is not None
     assert people.count.sum() == people.n == 2000
     for curve in people.curves():
-        sample = people.sample(curve.chance, people.draw(rng, 200), rng, 200)
+        sample = people.sample(curve.probability, people.draw(rng, 200), rng, 200)
         np.testing.assert_array_equal(sample.n, 2000.0)
         assert counted_error(sample) == pytest.approx(curve.true, abs=0.0035), curve.name
 
@@ -82,7 +82,7 @@ def test_curves_have_the_sizes_they_are_named_after():
     people = Population.of(scores(500)[None], None)
     for curve in people.curves()[1:]:
         assert curve.true == pytest.approx(float(curve.name.split()[1]), rel=0.01)
-        assert ((curve.chance >= 0) & (curve.chance <= 1)).all()
+        assert ((curve.probability >= 0) & (curve.probability <= 1)).all()
     assert len(people.curves()) == 15
 
 
@@ -97,9 +97,11 @@ def test_scores_that_allow_hardly_any_error_still_get_curves():
 
 def test_classes_drawn_together_keep_their_chances():
     rng = np.random.default_rng(0)
-    chance = np.array([[0.5, 0.2, 0.9], [0.3, 0.1, 0.4], [0.2, 0.3, 0.1]])  # columns sum to 1, 0.6 and 1.4
-    (drawn,) = simulated._systematic_sample(chance, rng, 100_000, 3, 1)
-    np.testing.assert_allclose(drawn.mean(axis=0), chance, atol=0.006)
+    probability = np.array(
+        [[0.5, 0.2, 0.9], [0.3, 0.1, 0.4], [0.2, 0.3, 0.1]]
+    )  # columns sum to 1, 0.6 and 1.4
+    (drawn,) = simulated._systematic_sample(probability, rng, 100_000, 3, 1)
+    np.testing.assert_allclose(drawn.mean(axis=0), probability, atol=0.006)
     labels = drawn.sum(axis=1)
     assert set(np.unique(labels[:, 0])) == {1}
     assert set(np.unique(labels[:, 1])) == {0, 1}
@@ -111,14 +113,14 @@ def test_two_classes_are_each_others_complement_on_every_curve():
     tenths = np.random.default_rng(0).choice([0.125, 0.25, 0.375, 0.625, 0.75, 0.875], 90)
     for each in (s, tenths, tenths[tenths > 0.2]):
         for curve in Population.of(np.stack([1 - each, each]), None).curves():
-            np.testing.assert_allclose(curve.chance.sum(axis=0), 1.0, atol=1e-12, err_msg=curve.name)
+            np.testing.assert_allclose(curve.probability.sum(axis=0), 1.0, atol=1e-12, err_msg=curve.name)
 
 
 def gaps(people, shape):
     """The gap of each distinct score on the first curve of a shape, by a loop, and the share of its mass."""
-    chance = next(curve.chance for curve in people.curves() if curve.shape == shape)[0]
+    probability = next(curve.probability for curve in people.curves() if curve.shape == shape)[0]
     by_score, total = {}, sum(people.mass)
-    for score, each, mass in zip(people.score[0], chance, people.mass, strict=True):
+    for score, each, mass in zip(people.score[0], probability, people.mass, strict=True):
         value, held = by_score.setdefault(score, (each - score, 0.0))
         assert value == each - score  # equal scores have one chance
         by_score[score] = value, held + mass / total
@@ -228,14 +230,14 @@ def test_a_function_sees_rows_where_other_estimators_see_counts(monkeypatch):
 def test_the_loss_is_the_geometric_mean_of_relative_percentiles():
     rng = np.random.default_rng(0)
     error = rng.normal(size=(3, 2, 1000)) * np.array([[1, 2], [1, 4], [3, 1]])[:, :, None]
-    first, second = ranked(error, {"a": "A", "b": "B"}, 1e-9, rng)
+    first, second = rank_by_loss(error, {"a": "A", "b": "B"}, 1e-9, rng)
     assert (first.estimator, second.estimator) == ("a", "b")
     assert first.loss == pytest.approx(3 ** (1 / 3), rel=0.1)
     assert second.loss == pytest.approx(8 ** (1 / 3), rel=0.1)
     assert first.tied
     assert not second.tied
     assert 0 < second.se < 0.2
-    alike = ranked(error * [[[1], [0]]], {"a": "A", "b": "B"}, 100.0, rng)
+    alike = rank_by_loss(error * [[[1], [0]]], {"a": "A", "b": "B"}, 100.0, rng)
     assert all(one.loss == 1.0 and one.tied for one in alike)
 
 
@@ -283,10 +285,10 @@ def test_importance_weights_have_no_scale_and_change_the_truth():
     one, other = (calibrant.recommend(s, sample_weight=weight * f, **FEW) for f in (1.0, 2.0**600))
     assert one == other
     people = Population.of(s[None], weight, counts=False)
-    chance = people.curves()[3].chance
+    probability = people.curves()[3].probability
     order = np.argsort(s)
-    assert people.true_error(chance) == pytest.approx(
-        np.average(np.abs(chance[0] - s[order]), weights=weight[order])
+    assert people.true_error(probability) == pytest.approx(
+        np.average(np.abs(probability[0] - s[order]), weights=weight[order])
     )
 
 

@@ -8,7 +8,7 @@ from calibrant.inference import null
 from calibrant.inference.multiplicity import (
     each_level,
     false_discovery,
-    refined,
+    refine_tests,
     resamples_for,
 )
 from calibrant.inference.result import p_text
@@ -58,7 +58,7 @@ def test_sets_held_in_chunks_have_the_ranks_of_all_of_them_together(scores, monk
     def simulated(at_once):
         monkeypatch.setattr(null, "AT_ONCE", at_once)
         blocks = Outcomes.of(steps).blocks(np.random.default_rng(0), 2000)
-        return null.ranked(steps, blocks, "l1", 64)
+        return null.simulate_test(steps, blocks, "l1", 64)
 
     chunks, whole = simulated(1000).simulated, simulated(10_000).simulated
     np.testing.assert_allclose(chunks.test_statistic, whole.test_statistic, atol=1e-12)
@@ -163,7 +163,7 @@ def test_a_test_goes_on_only_while_its_p_value_is_near_the_smallest():
         return max(truth[key], 1 / (1 + size))
 
     first = {key: max(p, 0.001) for key, p in truth.items()}
-    found = refined(first, lambda p: p, simulate, tests=90, alpha=0.05, size=999)
+    found = refine_tests(first, lambda p: p, simulate, tests=90, alpha=0.05, size=999)
     half, whole = resamples_for(90, 2, 0.05), resamples_for(90, 1, 0.05)
     assert calls == [("a", half), ("b", half), ("a", whole)]
     assert found == truth | {"a": 1 / (1 + whole)}
@@ -174,15 +174,15 @@ def test_calibrated_groups_raise_false_alarms_at_the_nominal_level():
     rng, tests, alarms, small = np.random.default_rng(0), 90, 0, 0
     for _ in range(2000):
         truth = rng.random(tests)
-        drawn = {k: (999, rng.binomial(999, truth[k])) for k in range(tests)}
+        simulated_residuals = {k: (999, rng.binomial(999, truth[k])) for k in range(tests)}
 
-        def simulate(k, size, truth=truth, drawn=drawn):
-            before, more = drawn[k]
-            drawn[k] = size, more + rng.binomial(size - before, truth[k])
-            return (1 + drawn[k][1]) / (1 + size)
+        def simulate(k, size, truth=truth, simulated_residuals=simulated_residuals):
+            before, more = simulated_residuals[k]
+            simulated_residuals[k] = size, more + rng.binomial(size - before, truth[k])
+            return (1 + simulated_residuals[k][1]) / (1 + size)
 
-        first = {k: (1 + more) / 1000 for k, (_, more) in drawn.items()}
-        found = list(refined(first, lambda p: p, simulate, tests=tests, alpha=0.05, size=999).values())
+        first = {k: (1 + more) / 1000 for k, (_, more) in simulated_residuals.items()}
+        found = list(refine_tests(first, lambda p: p, simulate, tests=tests, alpha=0.05, size=999).values())
         alarms += min(false_discovery(found)) < 0.05
         small += sum(p <= 0.001 for p in found)
     # 2000 data sets, 180 000 tests: four standard errors.

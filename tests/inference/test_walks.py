@@ -13,8 +13,8 @@ from plainly import needs_loops
 def steps_of(count, seed=0):
     rng = np.random.default_rng(seed)
     rows = rng.integers(1, 9, count).astype(np.float64)
-    one_score = np.ones(count, dtype=bool)
-    return Residuals(rows, np.sort(rng.random(count)), rng.standard_normal(count), rows, one_score)
+    single_score = np.ones(count, dtype=bool)
+    return Residuals(rows, np.sort(rng.random(count)), rng.standard_normal(count), rows, single_score)
 
 
 @pytest.mark.parametrize(

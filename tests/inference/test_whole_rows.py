@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.inference.comparison import Difference
+from calibrant.inference.comparison import ErrorDifference
 from calibrant.inference.result import Estimate
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
@@ -108,7 +108,7 @@ def test_models_are_compared_row_by_row():
     difference = result.differences["mended"]
     assert difference.low < difference.value < 0
     assert difference.high < 0
-    assert Difference.from_dict(difference.to_dict()) == difference
+    assert ErrorDifference.from_dict(difference.to_dict()) == difference
     assert calibrant.Comparison.from_json(result.to_json()).differences == result.differences
     two = {"a": p[:, 0], "b": 0.5 * p[:, 0] + 0.1}
     assert calibrant.compare(y == 0, two, notion="canonical", rng=0).differences["b"].baseline == "a"

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import calibrant
-from calibrant.inputs import in_clusters, predictions, some_rows
+from calibrant.inputs import in_clusters, predictions, select_rows
 from weighing import weighing
 
 Y, P = [0, 1, 1, 0, 1, 0], [0.1, 0.4, 0.8, 0.3, 0.9, 0.2]
@@ -90,9 +90,9 @@ def test_clusters_are_numbered_by_what_they_hold(kind):
 
 def test_some_rows_keep_the_clusters_that_are_left():
     data = in_clusters(predictions(Y, P), ["a", "a", "b", "b", "c", "c"], Y, None)
-    left = some_rows(data, np.array([True, True, False, False, True, True]))
+    left = select_rows(data, np.array([True, True, False, False, True, True]))
     assert sorted(set(left.cluster.tolist())) == [0, 1]
-    assert some_rows(predictions(Y, P), np.arange(6) < 2).cluster is None
+    assert select_rows(predictions(Y, P), np.arange(6) < 2).cluster is None
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def results():
     weight, cluster = RNG.random(400) + 0.5, np.arange(400) // 4
     curve = calibrant.reliability_curve(OUTCOME, SCORE)
     assessment = calibrant.assess(LABEL, ROWS, groups=LABEL, rng=0, **BY_LABEL)
-    one_class = calibrant.assess(OUTCOME, SCORE, cost=(1, 9), cluster=cluster, rng=0)
+    is_binary = calibrant.assess(OUTCOME, SCORE, cost=(1, 9), cluster=cluster, rng=0)
     comparison = calibrant.compare(OUTCOME, {"old": SCORE, HOSTILE: SCORE**2}, rng=0)
     binary = {"rng": 0, "pos_label": HOSTILE, "notion": "binary", **BY_LABEL}
     costs = {"act": dict.fromkeys(LABELS, 1.0), HOSTILE: dict.fromkeys(LABELS, 2.0)}
@@ -65,9 +65,9 @@ def results():
         "cost": calibrant.Cost.of(costs, LABELS),
         "risk coverage": calibrant.risk_coverage(LABEL, ROWS, rng=0, **BY_LABEL),
         "assessment": assessment,
-        "clinical": one_class.clinical,
-        "decision": one_class.decision,
-        "assessment of clusters": one_class,
+        "clinical": is_binary.clinical,
+        "decision": is_binary.decision,
+        "assessment of clusters": is_binary,
         "sketch": calibrant.Sketch("confidence").update(LABEL, ROWS),
         "calibrator": calibrant.Calibrator("beta").fit(ROWS, LABEL),
         "unfitted": calibrant.Calibrator(),

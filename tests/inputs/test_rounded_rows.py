@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import calibrant
-from calibrant.inputs import InputError, predictions, some_rows, unlabelled
+from calibrant.inputs import InputError, predictions, select_rows, unlabelled
 from calibrant.inputs.rounding import LARGEST, explained
 
 
@@ -149,7 +149,7 @@ def test_only_rows_that_count_are_counted():
     assert data.cautions == (
         "1 of 3 rows did not sum to 1 because of rounding (largest deviation 0.0001) and was renormalised.",
     )
-    assert some_rows(data, np.array([True, False, True])).cautions == ()
+    assert select_rows(data, np.array([True, False, True])).cautions == ()
     counted = predictions([0, 1, 2, 2], p, counts=[0, 1, 2, 1])
     repeated = predictions([1, 2, 2, 2], p[[1, 2, 2, 3]])
     assert counted.cautions == repeated.cautions

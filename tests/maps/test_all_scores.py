@@ -15,7 +15,7 @@ from calibrant.score_data.simplex import Simplex
 from calibrant.settings import MAPS
 from oracles import softmax as oracle
 
-MANY = [name for name, method in METHODS.items() if method.many]
+MANY = [name for name, method in METHODS.items() if method.fit_multiclass]
 
 
 def rows(n=300, c=3, seed=0, temperature=2.0):
@@ -59,7 +59,7 @@ def test_the_blocks_are_those_of_the_posterior_of_tempered_scores():
     score, code, _ = rows(200, c=4)
     made = fitted("auto", score, code)
     posterior = SoftmaxPosterior.of(Simplex.of(made.tempered(score), code), made.blocks)
-    assert made.bent == pytest.approx(posterior.chance, abs=1e-6)
+    assert made.bent == pytest.approx(posterior.gap_probability, abs=1e-6)
     known = oracle.logits(made.blocks, made.tempered(score), posterior.theta)
     mean = np.mean(
         [made.blocks.logits(made.blocks.columns(made.tempered(score)), t) for t in made.draws], axis=0
@@ -86,13 +86,13 @@ def test_named_maps_are_modes_of_blocks_of_known_sizes(method, names):
     likelihood = Likelihood(Simplex.of(made.tempered(score), code), made.blocks)
     slope, on = likelihood.slope(made.draws[0])[1], 0
     for block in made.blocks.blocks:
-        theta = made.draws[0, block.places]
+        theta = made.draws[0, block.indices]
         matrix_sd = MAPS.matrix_sd / 4 if method == "matrix" else None
         size = {**module._vector_sd(), "matrix": matrix_sd}.get(block.name)
         if size is None:
             assert not theta.any()
         else:
-            np.testing.assert_allclose(slope[block.places], theta / size**2, atol=0.01)
+            np.testing.assert_allclose(slope[block.indices], theta / size**2, atol=0.01)
             on += 1
     assert on == names
 

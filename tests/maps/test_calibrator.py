@@ -11,7 +11,7 @@ from calibrant.estimators.canonical.variational import CanonicalVariational
 from calibrant.maps import NotFittedError
 from calibrant.maps.methods import METHODS
 
-ONE = [name for name, method in METHODS.items() if method.one]
+ONE = [name for name, method in METHODS.items() if method.fit_binary]
 GRID = np.concatenate([[0.0, 1e-9], np.linspace(0.01, 0.99, 33), [1.0]])
 
 

@@ -8,7 +8,7 @@ from calibrant import Calibrator, InputError, Sketch
 from calibrant.maps.methods import METHODS
 from weighing import weighing
 
-ONE = [name for name, method in METHODS.items() if method.one]
+ONE = [name for name, method in METHODS.items() if method.fit_binary]
 GRID = np.concatenate([[0.0, 1e-300, 1e-12, 1e-3], np.linspace(0.01, 0.99, 21), [1 - 1e-12, 1.0]])
 # Turning scores and outcomes round turns the answer round; the edges of a histogram lie in other places.
 SYMMETRIC = [name for name in ONE if name != "histogram"]

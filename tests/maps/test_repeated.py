@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from calibrant import Calibrator, Sketch
-from calibrant.maps.binary import Problem, improved
-from calibrant.posterior.log_odds.model_average import ScoreDeviations, deflated
+from calibrant.maps.binary import BinaryProblem, average_or_identity
+from calibrant.posterior.log_odds.model_average import ScoreDeviations, divide_by_design_effect
 from calibrant.score_data import Cells, Residuals, Sample
 from calibrant.settings import LOG_ODDS
 from oracles.maps import beta_binomial
@@ -33,7 +33,7 @@ def excess(truth, q):
 
 
 def problem(score, outcome):
-    return Problem(Sample(score, outcome.astype(bool)))
+    return BinaryProblem(Sample(score, outcome.astype(bool)))
 
 
 def test_effects_are_those_of_numerical_integrals():
@@ -65,7 +65,7 @@ def test_single_rows_tell_nothing_of_deviations():
 def test_correlated_rows_count_less():
     residuals = Residuals.of(Sample(np.repeat([0.2, 0.6], [11, 1]), np.arange(12) < 5))
     held = residuals[residuals.mass > 0]
-    rows = deflated(held, 0.1)
+    rows = divide_by_design_effect(held, 0.1)
     np.testing.assert_allclose(rows.mass, [11 / 2, 1])
     np.testing.assert_allclose(rows.frequency, held.frequency)
 
@@ -114,10 +114,10 @@ def test_continuous_scores_do_not_repeat(low, as_data):
     # Many scores share a cell of the layout without being equal.
     rng = np.random.default_rng(0)
     score = low + 0.02 * rng.random(6000)
-    continuous = Problem(as_data(Sample(score, rng.random(6000) < score)))
-    assert continuous.held.mass.size < 3000
+    continuous = BinaryProblem(as_data(Sample(score, rng.random(6000) < score)))
+    assert continuous.observed.mass.size < 3000
     assert not continuous.repeated.any()
-    rounded = Problem(as_data(Sample(np.round(score, 4), rng.random(6000) < score)))
+    rounded = BinaryProblem(as_data(Sample(np.round(score, 4), rng.random(6000) < score)))
     assert rounded.repeated.sum() == np.unique(np.round(score, 4)).size
 
 
@@ -131,7 +131,7 @@ def test_a_cell_of_two_scores_has_no_deviation():
     rng = np.random.default_rng(0)
     score = rng.choice(np.append(np.arange(1, 60) / 64, 0.5 + 3e-5), 2000)
     found = problem(score, rng.random(2000) < score)
-    assert found.held.mass.size == 59
+    assert found.observed.mass.size == 59
     assert found.repeated.sum() == 58
 
 
@@ -140,5 +140,5 @@ def test_without_deviations_the_map_is_the_average(sd):
     score, _, rows, outcome = lookup_table(2000, sd)
     found = problem(rows, outcome)
     assert found.repeated.any()
-    expected = improved(found.held, found.average).probability(score)
+    expected = average_or_identity(found.observed, found.average).probability(score)
     np.testing.assert_array_equal(Calibrator().fit(rows, outcome).predict_proba(score), expected)

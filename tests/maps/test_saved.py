@@ -9,8 +9,8 @@ import pytest
 from calibrant import Calibrator, InputError, Sketch
 from calibrant.maps.methods import METHODS
 
-ONE = [name for name, method in METHODS.items() if method.one]
-MANY = [name for name, method in METHODS.items() if method.many]
+ONE = [name for name, method in METHODS.items() if method.fit_binary]
+MANY = [name for name, method in METHODS.items() if method.fit_multiclass]
 VECTOR = np.concatenate([[0.0, 5e-324, 1e-310, 1e-9], np.linspace(0.01, 0.99, 25), [1 - 1e-16, 1.0]])
 
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from calibrant import Calibrator, cli
 from calibrant.maps.methods import METHODS
 
-ONE = [name for name, method in METHODS.items() if method.one]
+ONE = [name for name, method in METHODS.items() if method.fit_binary]
 NUMBERS = {"rtol": 0, "atol": 1e-9}
 
 
@@ -19,7 +19,7 @@ def shares(rng, n, classes):
     return score
 
 
-def one_score(seed, n=300, classes=5):
+def single_score(seed, n=300, classes=5):
     rng = np.random.default_rng(seed)
     score = shares(rng, n, classes)[:, 0]
     return score, (rng.random(score.size) < score ** rng.choice([0.5, 1, 2])).astype(int)
@@ -40,14 +40,14 @@ def asked_at(score):
 
 
 def test_such_scores_differ_in_their_last_bits():
-    score = np.unique(one_score(0)[0])
+    score = np.unique(single_score(0)[0])
     assert (np.diff(score) < 1e-15).sum() > 10
 
 
 @pytest.mark.parametrize("method", ONE)
 def test_a_map_of_one_score_is_loaded_as_it_was_saved(method):
     for seed in range(4):
-        score, outcome = one_score(seed)
+        score, outcome = single_score(seed)
         fitted = Calibrator(method).fit(score, outcome)
         loaded = Calibrator.from_json(fitted.to_json())
         at = asked_at(score)
@@ -55,7 +55,7 @@ def test_a_map_of_one_score_is_loaded_as_it_was_saved(method):
 
 
 def test_the_command_applies_the_map_that_it_has_fitted(tmp_path):
-    score, outcome = one_score(1)
+    score, outcome = single_score(1)
     rows, saved, mapped = (str(tmp_path / name) for name in ("rows.csv", "map.json", "mapped.csv"))
     np.savetxt(rows, np.column_stack([outcome, score]), ["%d", "%.17g"], ",", header="label,p", comments="")
     for command in (["fit", rows, "-o", saved], ["apply", saved, rows, "-o", mapped]):
@@ -96,7 +96,7 @@ def test_classes_in_another_order_have_the_same_map(classes):
 @pytest.mark.parametrize("n", [2, 3, 5, 9, 101, 300])
 def test_the_complement_has_the_complement_of_the_map(method, n):
     for seed in range(4):
-        inner, outcome = one_score(seed, n)
+        inner, outcome = single_score(seed, n)
         rng = np.random.default_rng(seed)
         for score in (inner, np.where(rng.random(inner.size) < 0.4, rng.integers(0, 2, inner.size), inner)):
             # A score on the edge of two bins of a histogram belongs to the one on its right.

@@ -97,9 +97,9 @@ def evidence(rows, blocks, sizes, shapes, absent):
     total = 0.0
     for block in blocks.blocks:
         each = []
-        slope, information = np.zeros(len(block.places)), np.zeros((len(block.places),) * 2)
+        slope, information = np.zeros(len(block.indices)), np.zeros((len(block.indices),) * 2)
         for p, label, weight in rows:
-            phi = known[tuple(p)][:, block.places]
+            phi = known[tuple(p)][:, block.indices]
             slope += weight * residual(p, label) @ phi
             information += weight * phi.T @ (np.diag(p) - np.outer(p, p)) @ phi
         for shape in shapes(block):

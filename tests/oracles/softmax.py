@@ -8,7 +8,7 @@ import numpy as np
 def logits(blocks, p, theta):
     """Log probabilities of rows, from the formula of the blocks."""
     out = np.empty(p.shape)
-    by_name = {block.name: np.ravel(block.places) for block in blocks.blocks}
+    by_name = {block.name: np.ravel(block.indices) for block in blocks.blocks}
     k = p.shape[1]
     for i, row in enumerate(p):
         log = np.log(np.maximum(row, blocks.least))
@@ -27,7 +27,7 @@ def logits(blocks, p, theta):
                 if order[which] == c:
                     z += sum(theta[place] * wave for place, wave in zip(by_name[name], waves, strict=True))
             z += theta[by_name["bias"][c]] + theta[by_name["slope"][c]] * x[c]
-            if blocks.few:
+            if blocks.has_few_classes:
                 others = [j for j in range(k) if j != c]
                 for j, place in zip(others, by_name["matrix"][c * (k - 1) : (c + 1) * (k - 1)], strict=True):
                     z += theta[place] * x[j]

@@ -11,7 +11,7 @@ from test_plot import _no_figure_is_left, assert_texts_apart_and_inside, axes  #
 
 import calibrant
 from calibrant import plot
-from calibrant.decisions import BestThreshold, Difference, RegretCurve
+from calibrant.decisions import BestThreshold, NetBenefitDifference, RegretCurve
 from calibrant.decisions.decision import COST_THRESHOLDS
 
 AWKWARD = r"$\frac$ and a name much longer than any axis has room for"
@@ -21,7 +21,7 @@ def a_curve(*, other=False, label=None):
     at = np.arange(1, 20) / 20
     value = at * (1 - at) / 5
     net = 0.4 * (1 - at) - 0.05
-    difference = Difference(value - 0.02, value - 0.05, value + 0.01) if other else None
+    difference = NetBenefitDifference(value - 0.02, value - 0.05, value + 0.01) if other else None
     return RegretCurve(
         at, value, value / 2, value + 0.02, 0.95, net, 0.4 - at / (1 - at) * 0.6, net + 0.03, 1000.0, label,
         difference,

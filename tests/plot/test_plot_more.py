@@ -26,13 +26,13 @@ from test_plot import (
 import calibrant
 from calibrant import plot
 from calibrant.curves.histogram import ScoreHistogram, histogram_of
-from calibrant.inference.comparison import Comparison, Difference
-from calibrant.inference.measured import Measured
+from calibrant.inference.comparison import Comparison, ErrorDifference
+from calibrant.inference.interval_estimate import IntervalEstimate
 from calibrant.inference.result import Estimate, Null
 from calibrant.inputs import house_style as house
 from calibrant.plot import canvas, reliability, scores
 from calibrant.score_data import Cells, Sample
-from calibrant.tasks import named
+from calibrant.tasks import get_notion
 
 HOSTILE = [
     "$x_1$ <b>",
@@ -71,7 +71,7 @@ def an_estimate(value=0.04, half=0.01, **changes):
 def a_comparison(names=("logistic regression", "forest", "boosting"), values=(0.03, 0.06, 0.012)):
     estimates = {name: an_estimate(value) for name, value in zip(names, values, strict=True)}
     differences = {
-        name: Difference(name, names[0], value - values[0], value - values[0] - 0.009,
+        name: ErrorDifference(name, names[0], value - values[0], value - values[0] - 0.009,
                          value - values[0] + 0.007, 0.95, 0.02, 0.5)
         for name, value in zip(names[1:], values[1:], strict=True)
     }  # fmt: skip
@@ -113,7 +113,7 @@ def kept(levels=400):
     return SimpleNamespace(
         confidence=1 - 0.5 * coverage, coverage=coverage, accuracy=accuracy, low=accuracy - wide,
         high=np.minimum(accuracy + wide, 1), band_low=accuracy - 1.5 * wide,
-        band_high=np.minimum(accuracy + 1.5 * wide, 1), aurc=Measured(0.0823, 0.07, 0.1), level=0.95,
+        band_high=np.minimum(accuracy + 1.5 * wide, 1), aurc=IntervalEstimate(0.0823, 0.07, 0.1), level=0.95,
         n=1234.0, notion="confidence",
     )  # fmt: skip
 
@@ -498,7 +498,7 @@ def test_weights_are_scaled_to_the_effective_number_of_rows():
 def test_cells_and_rows_have_the_same_histogram():
     rng = np.random.default_rng(3)
     sample = Sample(rng.random(400) ** 3, rng.random(400) < 0.4)
-    rows, cells = (histogram_of(part, notion=named("binary")) for part in (sample, Cells.of(sample)))
+    rows, cells = (histogram_of(part, notion=get_notion("binary")) for part in (sample, Cells.of(sample)))
     np.testing.assert_allclose(rows.positive, cells.positive)
     np.testing.assert_allclose(rows.negative, cells.negative)
     assert cells.negative.min() >= 0

@@ -56,7 +56,7 @@ def test_the_first_look_sees_a_gap_and_no_variance_is_zero():
 
 def test_cells_and_points_grow_with_the_rows():
     n = np.unique(np.geomspace(1, 1e9, 400).astype(int)).astype(float)
-    for count in (variance_time.n_cells(n), variance_time.n_points(n)):
+    for count in (variance_time.n_cells(n), variance_time.n_pilot_blocks(n)):
         assert np.all(np.diff(count) >= 0)
         assert np.all(count <= n)
         assert count[-1] == variance_time.MAX_CELLS

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.fft import idct
 
-from calibrant.posterior.gap import Posterior, chance, pool_classes
+from calibrant.posterior.gap import Posterior, gap_probability, pool_classes
 from calibrant.posterior.process import smooth_log_bayes_factor
 from calibrant.posterior.score_effects import ScoreEffects
 from calibrant.posterior.variance_time import n_cells
@@ -35,7 +35,14 @@ def posterior(kind="smooth", n=400, seed=0, cells=None):
 
 def told(one):
     """What a posterior says, in numbers."""
-    return one.over_under, one.smooth_over_under, one.gap, one.weight[:, :3], one.some, one.own_square
+    return (
+        one.over_under,
+        one.smooth_over_under,
+        one.gap,
+        one.weight[:, :3],
+        one.log_bayes_factor,
+        one.mean_square,
+    )
 
 
 def alike(one, other, **tolerance):
@@ -50,16 +57,16 @@ def test_chances_sum_to_one(kind):
     np.testing.assert_allclose(p.weight.sum(axis=-1), 1)
     none = PRIOR.prior_probability_of_calibration * (1 - (p.effects[0].ties.prior if p.effects else 0.0))
     odds = (1 - p.weight[0, 0]) / p.weight[0, 0]
-    assert odds == pytest.approx((1 - none) / none * np.exp(p.some[0]))
+    assert odds == pytest.approx((1 - none) / none * np.exp(p.log_bayes_factor[0]))
     odds = (
         (1 - PRIOR.prior_probability_of_calibrated_class)
         / PRIOR.prior_probability_of_calibrated_class
-        * np.exp(p.some)
+        * np.exp(p.log_bayes_factor)
     )
-    np.testing.assert_allclose(chance(p.some), odds / (1 + odds))
+    np.testing.assert_allclose(gap_probability(p.log_bayes_factor), odds / (1 + odds))
     # So does the prior.
     prior = np.exp(p.logs[0])
-    likelihood = [1.0, *(np.exp(member.log_bayes_factor[0]) for member in (p.process, p.tree))]
+    likelihood = [1.0, *(np.exp(member.log_bayes_factor[0]) for member in (p.process, p.partition))]
     if p.effects:
         likelihood.append(likelihood[1] * np.exp(p.effects[0].log_bayes_factor[0]))
     assert (prior / likelihood).sum() == pytest.approx(1)
@@ -169,7 +176,7 @@ def test_other_data_on_the_same_scores_have_a_posterior_of_their_own(kind):
         one.residual + np.sqrt(one.ties.noise) * rng.standard_normal((3, one.ties.mass.size))
         for one in p.effects
     )
-    again = p.again(p.z + noise, residual)
+    again = p.with_data(p.z + noise, residual)
     for k in range(3):
         effects = tuple(
             ScoreEffects(one.ties, each[k : k + 1], counts=False)
@@ -182,18 +189,18 @@ def test_other_data_on_the_same_scores_have_a_posterior_of_their_own(kind):
         for one, other in zip(again.terms("l1"), alone.terms("l1"), strict=True):
             np.testing.assert_allclose(one[k], other[0])
     # Without residuals at shared scores, their effects are left out.
-    assert p.again(p.z).weight.shape == (1, 3)
+    assert p.with_data(p.z).weight.shape == (1, 3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_coefficients_in_single_precision_are_read_in_double(kind, norm):
     p = posterior(kind)
-    half = replace(p.again(p.z.astype(np.float32)), effects=p.effects)
+    half = replace(p.with_data(p.z.astype(np.float32)), effects=p.effects)
     assert (
         half.process.mean.dtype
-        == half.tree.log_bayes_factor.dtype
-        == half.terms(norm).own.dtype
+        == half.partition.log_bayes_factor.dtype
+        == half.terms(norm).unpooled.dtype
         == np.float64
     )
     np.testing.assert_allclose(half.weight, p.weight, rtol=2e-3, atol=1e-5)
@@ -222,30 +229,30 @@ def test_three_classes_are_judged_together_or_each_by_itself():
     found = pool_classes(sums, p.z.shape[-1], 3)
     alone = PRIOR.prior_probability_of_calibrated_class + (
         1 - PRIOR.prior_probability_of_calibrated_class
-    ) * np.exp(p.some[0])
+    ) * np.exp(p.log_bayes_factor[0])
     shared = smooth_log_bayes_factor(2 * terms.shape[:1], 2 * terms.offset[:1], p.z.shape[-1])[0]
     expected = (1 - PRIOR.prior_probability_of_unpooled_classes) * np.exp(
         shared
     ) + PRIOR.prior_probability_of_unpooled_classes * alone**2
-    assert found.evidence == pytest.approx(np.log(expected))
-    assert 0 < found.apart < 1
-    assert found.mixed(0.1, 0.1) == pytest.approx(0.1 * found.chance)
+    assert found.log_bayes_factor == pytest.approx(np.log(expected))
+    assert 0 < found.unpooled_probability < 1
+    assert found.average(0.1, 0.1) == pytest.approx(0.1 * found.gap_probability)
 
 
 def test_two_classes_are_one_problem_seen_twice():
     p = posterior()
     terms = p.terms("l1")
     found = pool_classes(type(terms)(*(2 * term[0] for term in terms)), p.z.shape[-1], 2)
-    assert found.evidence == pytest.approx(terms.alone[0])
-    assert found.mixed(0.3, 0.1) == pytest.approx(0.1)
+    assert found.log_bayes_factor == pytest.approx(terms.unpooled_log_bayes_factor[0])
+    assert found.average(0.3, 0.1) == pytest.approx(0.1)
 
 
 def test_the_kind_of_gap_that_is_there_gets_the_weight():
     rng = np.random.default_rng(0)
     score = (np.arange(4000) + 0.5) / 4000
 
-    def weights(score, chance):
-        flat = Residuals.of(Sample(score, rng.random(score.size) < np.clip(chance, 0, 1))).flat
+    def weights(score, gap_probability):
+        flat = Residuals.of(Sample(score, rng.random(score.size) < np.clip(gap_probability, 0, 1))).flat
         return Posterior.of_residuals(flat, int(n_cells(flat.n)[0])).weight[0]
 
     assert np.mean([weights(score, score)[0] for _ in range(20)]) > 2 * PRIOR.prior_probability_of_calibration

@@ -46,8 +46,8 @@ def test_neighbours_are_summed_pair_by_pair(monkeypatch):
     x = softmax(0.7 * np.log(np.maximum(rows.score, 1e-3)))
     for asked in (len(x), 25):
         for j, each in enumerate(local.kernel_sums(rows, x, 5, 0.5, 3, asked)):
-            found = local.updated(x[:asked], each, 2.0)
-            mean, count = oracle.updated(rows, x, 5, 0.5 * 2 ** (-j / 2), 2.0)
+            found = local.dirichlet_posterior(x[:asked], each, 2.0)
+            mean, count = oracle.dirichlet_posterior(rows, x, 5, 0.5 * 2 ** (-j / 2), 2.0)
             np.testing.assert_allclose(found.mean, mean[:asked], atol=1e-9)
             np.testing.assert_allclose(found.concentration, count[:asked], rtol=1e-9)
 
@@ -56,8 +56,8 @@ def test_flat_directions_are_left_out():
     rng = np.random.default_rng(0)
     log = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 5))
     rows = Simplex.of(softmax(log), np.zeros(200, int))
-    assert local.positions(rows).shape == (200, 2)
-    assert np.square(local.positions(rows)).sum(axis=1).mean() == pytest.approx(1)
+    assert local.whitened_log_ratios(rows).shape == (200, 2)
+    assert np.square(local.whitened_log_ratios(rows)).sum(axis=1).mean() == pytest.approx(1)
 
 
 def test_expected_errors_are_integrals_over_the_beta_density():
@@ -84,7 +84,7 @@ def test_a_certain_frequency_has_the_distance_for_its_error():
 def test_errors_over_short_distances_are_seen_and_held(board):
     found, p, truth = board
     assert found.local is not None
-    assert found.chance == 1.0
+    assert found.gap_probability == 1.0
     for norm, true in zip(NORMS, errors_of.errors(truth, p), strict=True):
         true = np.sqrt(true) if norm == "l2" else true
         low, high = found.interval(norm, 0.95)
@@ -102,8 +102,12 @@ def test_what_rows_add_is_what_predictions_confirm(board):
     found, _, _ = board
     rows = found.posterior.likelihood.rows
     for norm in NORMS:
-        assert rows.mean(found.added[norm])[0] == found.parts[norm].held_out
-        assert found.parts[norm].held_out < found.parts[norm].near < found.parts[norm].nearer
+        assert rows.mean(found.row_contributions[norm])[0] == found.parts[norm].held_out
+        assert (
+            found.parts[norm].held_out
+            < found.parts[norm].at_best_bandwidth
+            < found.parts[norm].at_smaller_bandwidth
+        )
         ends = [found.interval(norm, level) for level in (0.5, 0.9, 0.99)]
         assert ends == sorted(ends, reverse=True)
 
@@ -122,7 +126,7 @@ def test_more_rows_than_are_looked_at_stand_for_themselves(monkeypatch, board):
     monkeypatch.setattr(local, "CHOICE_ROWS", 400)
     monkeypatch.setattr(local, "MAX_ROWS", 700)
     found = CanonicalError.of(whole.posterior)
-    assert len(found.local.near.concentration) == 700
+    assert len(found.local.at_best_bandwidth.concentration) == 700
     np.testing.assert_array_equal(found.held_out[700:], whole.posterior.held_out(
         whole.posterior.likelihood.rows.folds(SOFTMAX.folds))[700:])  # fmt: skip
     for norm in NORMS:
@@ -134,16 +138,16 @@ def test_smooth_gaps_and_many_classes_are_left_to_the_blocks():
     p, code = smooth(400)
     found = CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, code)))
     assert found.local is None
-    assert found.chance == found.posterior.chance
+    assert found.gap_probability == found.posterior.gap_probability
     p = np.random.default_rng(0).dirichlet(np.ones(13), 50)
-    assert local.Local.of(Simplex.of(p, np.zeros(50, int)), p, SOFTMAX.folds) is None
+    assert local.LocalFrequencyPair.of(Simplex.of(p, np.zeros(50, int)), p, SOFTMAX.folds) is None
 
 
 @pytest.mark.parametrize("n", [1, 40])
 def test_equal_rows_are_no_neighbours(n):
     p = np.tile([0.2, 0.3, 0.5], (n, 1))
     rows = Simplex.of(p, np.zeros(n, int))
-    assert local.Local.of(rows, rows.score, SOFTMAX.folds) is None
+    assert local.LocalFrequencyPair.of(rows, rows.score, SOFTMAX.folds) is None
 
 
 def test_neither_the_order_of_rows_or_classes_nor_repetition_changes_a_bit():

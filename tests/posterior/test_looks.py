@@ -29,21 +29,26 @@ def problems(cells, sets, frames, seed=0):
 def test_loops_and_numpy_agree(monkeypatch, cells, frames):
     fast = problems(cells, 6, frames)
     evidence = replace(fast)  # asked for the evidence alone first
-    terms, some, local, sides = fast.terms("l1"), evidence.some, evidence.local, fast.over_under
+    terms, some, local, one_sided = (
+        fast.terms("l1"),
+        evidence.log_bayes_factor,
+        evidence.local,
+        fast.over_under,
+    )
     monkeypatch.setattr(compiled, "loops", None)
     plain = replace(fast)
     for one, other in zip(terms, plain.terms("l1"), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
-    for one, other in ((some, plain.some), (local, plain.local), (sides, plain.over_under)):
+    for one, other in ((some, plain.log_bayes_factor), (local, plain.local), (one_sided, plain.over_under)):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
 
 
 @needs_loops
 def test_a_set_is_judged_alike_whatever_is_beside_it():
     p = problems(32, 9, 1)
-    together = p.terms("l1").own
+    together = p.terms("l1").unpooled
     for k in range(9):
-        np.testing.assert_array_equal(p.again(p.z[k : k + 1]).terms("l1").own, together[k : k + 1])
+        np.testing.assert_array_equal(p.with_data(p.z[k : k + 1]).terms("l1").unpooled, together[k : k + 1])
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -106,6 +111,6 @@ def test_without_loops_and_for_odd_numbers_of_cells_numpy_looks(monkeypatch):
     for cells, loops in ((30, compiled.loops), (32, None)):
         monkeypatch.setattr(compiled, "loops", loops)
         p = problems(cells, 3, 1)
-        np.testing.assert_array_equal(p.evidence_of_process, p.process.log_bayes_factor)
-        np.testing.assert_array_equal(p.local, p.tree.log_bayes_factor)
-        np.testing.assert_array_equal(p._with_sides.local, p.tree.sides)
+        np.testing.assert_array_equal(p.process_log_bayes_factor, p.process.log_bayes_factor)
+        np.testing.assert_array_equal(p.local, p.partition.log_bayes_factor)
+        np.testing.assert_array_equal(p._with_one_sided.local, p.partition.one_sided)

@@ -5,7 +5,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from calibrant.posterior.log_odds import OddsCells, components, local, model_average, smooth_average
+from calibrant.posterior.log_odds import LogOddsCells, components, local, model_average, smooth_average
 from calibrant.posterior.log_odds.model_average import TAIL
 from calibrant.score_data import Residuals
 from calibrant.settings import LOG_ODDS
@@ -29,14 +29,14 @@ def residuals(score, outcome, weight=None):
 def test_few_scores_are_cells_as_they_are():
     score, outcome = (np.arange(100) + 0.5) / 100, rows(100)[1]
     shuffled = np.random.default_rng(0).permutation(100)
-    cells = OddsCells.of(residuals(score[shuffled], outcome[shuffled]))
+    cells = LogOddsCells.of(residuals(score[shuffled], outcome[shuffled]))
     np.testing.assert_allclose(cells.x, [oracle.log_odds(p) for p in score], atol=1e-9)
     np.testing.assert_allclose(cells.successes, outcome, atol=1e-9)
 
 
 def test_many_scores_are_pooled_and_nothing_is_lost():
     score, outcome = rows(5000)
-    cells = OddsCells.of(residuals(score, outcome))
+    cells = LogOddsCells.of(residuals(score, outcome))
     assert cells.x.size <= 256
     assert (np.diff(cells.x) > 0).all()
     assert cells.trials.sum() == pytest.approx(5000)
@@ -53,7 +53,7 @@ def test_many_scores_are_pooled_and_nothing_is_lost():
 @pytest.mark.parametrize("noise", LOG_ODDS.label_noise_prior)
 def test_scores_that_are_less_sure_are_mixed_with_their_complement(noise):
     score = np.array([1e-6, 0.2, 0.5, 0.99])
-    found = components.expit(components.less_sure(np.log(score / (1 - score)), noise))
+    found = components.expit(components.with_label_noise(np.log(score / (1 - score)), noise))
     np.testing.assert_allclose(found, noise + (1 - 2 * noise) * score, rtol=1e-9)
 
 
@@ -62,7 +62,9 @@ def test_scores_that_are_less_sure_are_mixed_with_their_complement(noise):
 def test_the_evidence_of_formulas_is_an_integral(shape, noise):
     score, outcome = rows()
     sizes = LOG_ODDS.parametric[shape][:3]
-    (block,) = (b for b in components.parametric(OddsCells.of(residuals(score, outcome))) if b.noise == noise)
+    (block,) = (
+        b for b in components.parametric(LogOddsCells.of(residuals(score, outcome))) if b.noise == noise
+    )
     offset = np.array([oracle.log_odds(noise + (1 - 2 * noise) * p) for p in score])
     columns = [column for column, size in zip((np.ones(200), offset), sizes, strict=False) if size > 0]
     expected = oracle.evidence(offset, outcome, columns, [size for size in sizes if size > 0])
@@ -71,7 +73,7 @@ def test_the_evidence_of_formulas_is_an_integral(shape, noise):
 
 def test_the_evidence_of_the_scores_as_they_are_is_their_likelihood():
     score, outcome = rows()
-    block = components.parametric(OddsCells.of(residuals(score, outcome)))[0]
+    block = components.parametric(LogOddsCells.of(residuals(score, outcome)))[0]
     odds = np.log(score / (1 - score))
     assert block.log_marginal[0] == pytest.approx(oracle.log_likelihood(odds, outcome), abs=1e-3)
 
@@ -84,7 +86,7 @@ def test_prior_weights_add_up():
 def test_with_few_rows_the_scores_as_they_are_weigh_more():
     logs = {}
     for n in (10, 10_000):
-        cells = OddsCells(np.array([-1.0, 1.0]), np.full(2, n / 2), np.full(2, n / 4), 1e-15)
+        cells = LogOddsCells(np.array([-1.0, 1.0]), np.full(2, n / 2), np.full(2, n / 4), 1e-15)
         prior = components.parametric(cells)[0].prior
         logs[n] = prior[0] - prior[1]
     assert logs[10] - logs[10_000] == pytest.approx(
@@ -94,7 +96,7 @@ def test_with_few_rows_the_scores_as_they_are_weigh_more():
 
 @pytest.mark.parametrize(("n", "nats"), [(10, 1.0), (100, 1.0), (400, 0.25)])
 def test_with_few_rows_a_temperature_weighs_more_than_a_shift(n, nats):
-    cells = OddsCells(np.array([-1.0, 1.0]), np.full(2, n / 2), np.full(2, n / 4), 1e-15)
+    cells = LogOddsCells(np.array([-1.0, 1.0]), np.full(2, n / 2), np.full(2, n / 4), 1e-15)
     for block in components.parametric(cells):
         shapes = np.log([shape[3] for shape in LOG_ODDS.parametric])
         extra = block.prior - shapes
@@ -104,7 +106,7 @@ def test_with_few_rows_a_temperature_weighs_more_than_a_shift(n, nats):
 
 def test_newton_ends_at_the_top():
     score, outcome = rows(120, 3)
-    cells = OddsCells.of(residuals(score, outcome))
+    cells = LogOddsCells.of(residuals(score, outcome))
     basis = (components.features(cells.x) * [1.5, 1.5, 1.0])[None]
     u, *_ = components.modes(cells, cells.x[None], basis, np.zeros((1, 3)))
 
@@ -117,12 +119,14 @@ def test_newton_ends_at_the_top():
 
 def test_members_that_share_an_expansion_are_solved_each_by_itself():
     score, outcome = rows(300, 4)
-    cells = OddsCells.of(residuals(score, outcome))
-    centre, offset = 0.8 * cells.x, components.less_sure(cells.x, 0.03)
-    phi = np.hstack([components.features(offset), components.clocks(cells, centre)["rank"].waves(cells.x, 8)])
+    cells = LogOddsCells.of(residuals(score, outcome))
+    centre, offset = 0.8 * cells.x, components.with_label_noise(cells.x, 0.03)
+    phi = np.hstack(
+        [components.features(offset), components.time_variables(cells, centre)["rank"].cosines(cells.x, 8)]
+    )
     shapes = np.array([[0.0, 0.0, 0.0], [0.6, 0.6, 0.0], [1.5, 1.5, 1.0]])
     spread = np.array([0.5, 1.5])[:, None] * components._spectra(8)[0]
-    mode, square, odds, evidence = components._expanded(cells, phi, shapes, spread, offset, centre)
+    mode, square, odds, evidence = components._fit_by_expansion(cells, phi, shapes, spread, offset, centre)
     q = 1 / (1 + np.exp(-centre))
     weight = cells.trials * q * (1 - q)
     target = weight * (centre - offset) + cells.successes - cells.trials * q
@@ -135,8 +139,10 @@ def test_members_that_share_an_expansion_are_solved_each_by_itself():
         np.testing.assert_allclose(odds[k], offset + basis @ u, atol=1e-10)
         expected = cells.likelihood(odds[k]) - 0.5 * u @ u - 0.5 * np.linalg.slogdet(precision)[1]
         assert evidence[k] == pytest.approx(expected, rel=1e-12)
-        block = components.Block(0.03, "rank", phi, np.array(each), np.zeros(6), mode, square, odds, evidence)
-        root = block.roots(np.array([k]))[0]
+        block = components.ComponentBlock(
+            0.03, "rank", phi, np.array(each), np.zeros(6), mode, square, odds, evidence
+        )
+        root = block.cholesky_factors(np.array([k]))[0]
         np.testing.assert_allclose(root @ root.T, precision, rtol=1e-10, atol=1e-10)
 
 
@@ -148,7 +154,7 @@ def four():
     """Four cells, the third of which goes wrong."""
     x = np.array([-1.5, -0.4, 0.6, 1.8])
     trials = np.array([40.0, 40.0, 40.0, 40.0])
-    return OddsCells(x, trials, np.round(trials * np.array([0.18, 0.42, 0.4, 0.86])), 1e-15)
+    return LogOddsCells(x, trials, np.round(trials * np.array([0.18, 0.42, 0.4, 0.86])), 1e-15)
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +195,7 @@ def test_there_are_five_divisions_of_four_cells():
 
 def test_the_tree_averages_over_all_divisions(four, by_enumeration):
     evidence, mean = by_enumeration
-    found = local.tree(four)
+    found = local.partition_average(four)
     assert np.exp(found.log_bayes_factor - evidence) == pytest.approx(1, abs=0.05)
     np.testing.assert_allclose(found.weight.sum(axis=0), 1)
     np.testing.assert_allclose((found.weight * found.mean).sum(axis=0), mean, atol=0.03)
@@ -204,7 +210,7 @@ def test_each_score_has_a_shift_of_its_own(four):
             for cell in zip(four.x, four.trials, four.successes, strict=True)
         ]
         logs.append(sum(parts) - np.log(len(LOG_ODDS.score_shift_sds)))
-    found = local.each_score(four)
+    found = local.independent_shifts(four)
     assert np.exp(found.log_bayes_factor - np.logaddexp.reduce(logs)) == pytest.approx(1, abs=0.05)
     np.testing.assert_allclose(found.weight[:, 0], np.exp(logs - np.logaddexp.reduce(logs)), atol=0.02)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.fft import dct, idct
 
-from calibrant.posterior.process import Process, spread_of
+from calibrant.posterior.process import Process, posterior_sd
 
 
 def data(problems=3, cells=64, seed=0):
@@ -17,7 +17,7 @@ def data(problems=3, cells=64, seed=0):
 def test_the_spread_is_that_of_the_dense_matrix(cells):
     shrink = np.random.default_rng(0).random(cells)
     basis = idct(np.eye(cells), norm="ortho", axis=0)
-    np.testing.assert_allclose(spread_of(shrink), np.sqrt(np.diag(basis @ np.diag(shrink) @ basis.T)))
+    np.testing.assert_allclose(posterior_sd(shrink), np.sqrt(np.diag(basis @ np.diag(shrink) @ basis.T)))
 
 
 def test_draws_have_the_mean_and_the_spread_of_the_posterior():

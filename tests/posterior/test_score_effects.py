@@ -112,7 +112,7 @@ def test_independent_gaps_without_a_smooth_part_are_normal():
     rho = PRIOR.correlations[::4]
     prior = norm.pdf(np.log(PRIOR.correlations / PRIOR.median_correlation) / PRIOR.log_sd_of_correlation)
     prior = 4 * prior[::4] / prior.sum()
-    for found, each in zip(ties.scattered(residual), residual, strict=True):
+    for found, each in zip(ties.independent_gaps_log_bayes_factor(residual), residual, strict=True):
         ratio = [
             math.prod(
                 norm.pdf(r, scale=math.sqrt(v * (1 + (m - 1) * q))) / norm.pdf(r, scale=math.sqrt(v))
@@ -143,7 +143,7 @@ def test_no_data_set_depends_on_the_others(kind, monkeypatch):
 
 def test_a_focused_look_leaves_out_what_does_not_matter():
     one = effects(n=4000)
-    focused = ScoreEffects(one.focused().ties, one.residual)
+    focused = ScoreEffects(one.for_simulation().ties, one.residual)
     held = np.isfinite(focused.log)
     assert 0 < held.sum() < held.size
     np.testing.assert_allclose(focused.log[held], one.log[held])
@@ -191,7 +191,7 @@ def test_without_replication_there_are_no_effects(n):
     found = posterior(Sample(score, rng.random(n) < score**1.3))
     assert found.effects == ()
     assert found.weight.shape == (1, 3)
-    np.testing.assert_array_equal(found.over_under, found.smooth_alone.over_under)
+    np.testing.assert_array_equal(found.over_under, found.without_score_effects.over_under)
 
 
 def test_shared_scores_may_be_ignored():
@@ -199,7 +199,9 @@ def test_shared_scores_may_be_ignored():
     flat = Residuals.of(sample, ties=False).flat
     found = type(posterior(sample)).of_residuals(flat, 64)
     assert found.effects == ()
-    np.testing.assert_allclose(found.over_under, posterior(sample).smooth_alone.over_under, rtol=1e-12)
+    np.testing.assert_allclose(
+        found.over_under, posterior(sample).without_score_effects.over_under, rtol=1e-12
+    )
 
 
 def forms(score, outcome):
@@ -374,6 +376,6 @@ def test_effects_of_rounded_scores_are_less_likely(levels):
 def test_gaps_in_ranges_are_less_likely_where_rows_share_scores():
     found = posterior(Sample(*draw("mixed", 1000)))
     ties = found.effects[0].ties
-    prior = np.exp(found.logs[0, 2] - found.tree.log_bayes_factor[0])
+    prior = np.exp(found.logs[0, 2] - found.partition.log_bayes_factor[0])
     share = PRIOR.local_weight * (1 - PRIOR.local_weight_reduction_by_ties * ties.share)
     assert prior == pytest.approx((1 - ties.prior) * (1 - PRIOR.prior_probability_of_calibration) * share)

@@ -6,7 +6,7 @@ import pytest
 from calibrant.posterior.softmax import Blocks, CanonicalError, SoftmaxPosterior, fit
 from calibrant.posterior.softmax import blocks as blocks_of_rows
 from calibrant.posterior.softmax import likelihood as rows_of_numbers
-from calibrant.posterior.softmax.error import NORMS, _compared
+from calibrant.posterior.softmax.error import NORMS, _compare_held_out
 from calibrant.posterior.softmax.fit import candidates, penalised, shapes
 from calibrant.posterior.softmax.likelihood import Likelihood, softmax
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
@@ -70,7 +70,7 @@ def test_slope_and_information_are_derivatives_of_the_likelihood(classes, monkey
     some = np.sort(rng.choice(blocks.size, 20, replace=False))
     np.testing.assert_allclose(model.expand(theta, some), square[np.ix_(some, some)], rtol=1e-4, atol=1e-4)
     # Those that all classes share are summed in a way of their own.
-    alike = np.arange(blocks.alike)[::3]
+    alike = np.arange(blocks.shared_by_class)[::3]
     np.testing.assert_allclose(
         model.expand(theta, alike), square[np.ix_(alike, alike)], rtol=1e-4, atol=1e-4 * np.abs(square).max()
     )
@@ -101,9 +101,9 @@ def test_some_rows_stand_for_all_where_they_are_set_right():
     blocks = Blocks.of(rows)
     whole = Likelihood(rows, blocks)
     theta = 0.1 * np.random.default_rng(2).standard_normal(blocks.size)
-    near = whole.near(theta, 200)
+    near = whole.at_best_bandwidth(theta, 200)
     assert near is not whole
-    assert whole.near(theta, 600) is whole
+    assert whole.at_best_bandwidth(theta, 600) is whole
     assert near.slope(theta)[0] == pytest.approx(whole.slope(theta)[0])
     np.testing.assert_allclose(near.slope(theta)[1], whole.slope(theta)[1], atol=1e-8)
     away = theta + 0.01
@@ -117,30 +117,30 @@ def test_a_block_is_weighed_by_the_normal_integral():
     square = model.expand(np.zeros(blocks.size))
     target = model.slope(np.zeros(blocks.size))[1]
     precision = np.full(blocks.size, np.inf)
-    precision[blocks.blocks[4].places] = 4.0
+    precision[blocks.blocks[4].indices] = 4.0
     for block in (blocks.blocks[0], blocks.blocks[1], blocks.blocks[6]):
         choices, log = candidates(square, target, precision, block)
         found = []
         for each in choices:
             own = precision.copy()
-            own[block.places] = each
+            own[block.indices] = each
             found.append(oracle.evidence(square, target, own))
         prior = np.log(np.r_[0.5, np.full(len(choices) - 1, 0.5 / (len(choices) - 1))])
         np.testing.assert_allclose(log, np.array(found) - found[0] + prior, atol=1e-6)
 
 
 def test_nothing_is_weighed_twice(monkeypatch):
-    weighed = []
+    component_weights = []
 
     def counted(square, target, precision, block):
-        weighed.append((block.name, precision.tobytes(), target.tobytes()))
+        component_weights.append((block.name, precision.tobytes(), target.tobytes()))
         return candidates(square, target, precision, block)
 
     monkeypatch.setattr(fit, "candidates", counted)
     rows, _, _ = drawn(150, 3, pulled)
     SoftmaxPosterior.of(rows)
-    assert len(set(weighed)) == len(weighed)
-    assert {name for name, *_ in weighed} == {block.name for block in Blocks.of(rows).blocks}
+    assert len(set(component_weights)) == len(component_weights)
+    assert {name for name, *_ in component_weights} == {block.name for block in Blocks.of(rows).blocks}
 
 
 def test_equal_weights_set_the_clock_as_others_do():
@@ -157,7 +157,7 @@ def test_the_variances_of_a_curve_add_up_to_its_size():
     for block in blocks.blocks:
         for shape in shapes(block):
             curves = 1 if block.name != "own curve" else 3
-            expected = block.places.size if block.frequency is None else curves
+            expected = block.indices.size if block.frequency is None else curves
             assert shape @ shape == pytest.approx(expected)
 
 
@@ -181,15 +181,15 @@ def test_held_out_predictions_are_those_of_a_fit_without_the_fold():
 def test_errors_of_predictions_are_sums_over_rows_and_classes():
     rows, _, _ = drawn(80, 4)
     x = softmax(np.log(rows.score) * 0.7)
-    compared = _compared(rows, x)
-    np.testing.assert_allclose(compared.plug.mean(axis=1), oracle.errors(x, rows.score))
-    np.testing.assert_allclose(compared.by_class[0].sum(), compared.plug[0].mean())
+    compared = _compare_held_out(rows, x)
+    np.testing.assert_allclose(compared.plug_in.mean(axis=1), oracle.errors(x, rows.score))
+    np.testing.assert_allclose(compared.by_class[0].sum(), compared.plug_in[0].mean())
     # The slopes are derivatives of the errors, along what was observed less what was predicted.
     seen = np.eye(4)[rows.code]
     step = 1e-6
     moved = (oracle.errors(x + step * (seen - x), rows.score) - oracle.errors(x, rows.score)) / step
-    np.testing.assert_allclose(compared.left.mean(axis=1), moved, atol=1e-4)
-    np.testing.assert_allclose(compared.by_class[1].sum(), compared.left[0].mean(), atol=1e-12)
+    np.testing.assert_allclose(compared.residual_correction.mean(axis=1), moved, atol=1e-4)
+    np.testing.assert_allclose(compared.by_class[1].sum(), compared.residual_correction[0].mean(), atol=1e-12)
 
 
 def test_a_gap_is_measured_and_a_calibrated_model_reads_little():
@@ -261,10 +261,10 @@ def test_blocks_of_known_sizes_end_at_their_mode_and_the_others_are_absent():
     for block in blocks.blocks:
         if block.name in sizes:
             np.testing.assert_allclose(
-                slope[block.places], theta[block.places] / sizes[block.name] ** 2, atol=1e-3
+                slope[block.indices], theta[block.indices] / sizes[block.name] ** 2, atol=1e-3
             )
         else:
-            assert not theta[block.places].any()
+            assert not theta[block.indices].any()
     assert theta[0] < -0.1
 
 

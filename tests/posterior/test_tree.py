@@ -9,7 +9,7 @@ from scipy.fft import idct
 from scipy.stats import multivariate_normal, norm
 
 from calibrant.posterior import dyadic_partition as module
-from calibrant.posterior.dyadic_partition import DyadicPartition, positive
+from calibrant.posterior.dyadic_partition import DyadicPartition, expected_positive_part
 from calibrant.settings import PRIOR
 
 
@@ -32,17 +32,17 @@ def partitions(level, number, depth):
         yield (*low, *high), (1 - PRIOR.probability_of_final_range) * a * b
 
 
-def kinds(level, pull, mean_pull, waving, empty):
+def kinds(level, pull, mean_pull, process_weight, empty):
     """Every kind of gap in a leaf: its prior, and the covariance that it adds."""
     count = len(pull)
     some = 1.0
     if level:
         yield empty, np.zeros((count, count))
         some = 1 - empty
-    flat = 1 - PRIOR.process_weight if waving else 1.0
+    constant_gap = 1 - PRIOR.process_weight if process_weight else 1.0
     for size in PRIOR.constant_sds:
-        yield some * flat / len(PRIOR.constant_sds), size**2 * np.outer(pull, pull)
-    if not waving:
+        yield some * constant_gap / len(PRIOR.constant_sds), size**2 * np.outer(pull, pull)
+    if not process_weight:
         return
     basis = idct(np.eye(count), norm="ortho", axis=0)
     share = (1 + (np.arange(1, count) / PRIOR.process_roughness) ** 2) ** -PRIOR.process_spectrum_exponent
@@ -63,9 +63,9 @@ def edges(level, number, cells):
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.4])
-@pytest.mark.parametrize("waves", [False, True])
-def test_it_is_the_sum_over_every_partition_and_every_kind_of_gap(monkeypatch, gap, waves):
-    if waves:
+@pytest.mark.parametrize("processes", [False, True])
+def test_it_is_the_sum_over_every_partition_and_every_kind_of_gap(monkeypatch, gap, processes):
+    if processes:
         monkeypatch.setitem(vars(PRIOR), "shortest_process", 2)
     x, pull = data(4, 1, gap=gap)
     chances, means, squares = [], [], []
@@ -73,8 +73,8 @@ def test_it_is_the_sum_over_every_partition_and_every_kind_of_gap(monkeypatch, g
         options = []
         for level, number in leaves:
             first, last = edges(level, number, 4)
-            waving = waves and level > 0 and last - first >= 2
-            options.append(list(kinds(level, pull[0, first:last], pull[0].mean(), waving, empty)))
+            process_weight = processes and level > 0 and last - first >= 2
+            options.append(list(kinds(level, pull[0, first:last], pull[0].mean(), process_weight, empty)))
         for chosen in product(*options):
             signal = np.zeros((4, 4))
             chance = prior / 2
@@ -93,7 +93,7 @@ def test_it_is_the_sum_over_every_partition_and_every_kind_of_gap(monkeypatch, g
     assert found.log_bayes_factor[0] == pytest.approx(np.log(chances.sum()), rel=1e-9)
     mean, square = found.moments
     np.testing.assert_allclose(mean[0], chances @ means / chances.sum(), rtol=1e-9)
-    if not waves:  # those have one shrinkage, the average over sizes
+    if not processes:  # those have one shrinkage, the average over sizes
         np.testing.assert_allclose(square[0], chances @ squares / chances.sum(), rtol=1e-9)
 
 
@@ -121,13 +121,16 @@ def test_its_likelihood_is_the_mean_over_all_partitions(cells):
 @pytest.mark.parametrize("cells", [1, 2, 5, 30, 64])
 def test_every_cell_lies_in_one_stretch_that_stops(cells):
     tree = DyadicPartition(*data(cells, gap=0.5))
-    for summed in tree._summed:
+    for summed in tree._partition_sums:
         reach, total = np.ones((2, 1)), np.zeros((2, cells))
         for level, chance in enumerate(summed.stop_probability):
-            total += tree.layout.spread(level, reach * chance)
+            total += tree.layout.repeat_over_cells(level, reach * chance)
             reach = np.repeat(reach * (1 - chance), 2, axis=-1)
         np.testing.assert_allclose(total, np.ones((2, cells)))
-    gaps = sum(tree.layout.spread(level, chance) for level, chance in enumerate(tree.reached))
+    gaps = sum(
+        tree.layout.repeat_over_cells(level, chance)
+        for level, chance in enumerate(tree.stops_with_gap_probability)
+    )
     assert gaps.min() > 0
     assert gaps.max() <= 1 + 1e-12
 
@@ -137,10 +140,10 @@ def test_small_gaps_beside_a_large_one_are_not_taken_for_none():
     pull = np.full((1, 64), 8.0)
     gap = np.where(np.arange(64) < 60, 0.25, -4.0)
     x = rng.standard_normal((1, 64)) + pull * gap / 8
-    sparse, dense = (tree.log_bayes_factor[0] for tree in DyadicPartition(x, pull)._summed)
+    sparse, dense = (tree.log_bayes_factor[0] for tree in DyadicPartition(x, pull)._partition_sums)
     assert dense > sparse
     truth = float(np.abs(pull * gap / 8).sum())
-    assert sum(DyadicPartition(x, pull).sides)[0] == pytest.approx(truth, rel=0.25)
+    assert sum(DyadicPartition(x, pull).one_sided)[0] == pytest.approx(truth, rel=0.25)
 
 
 @pytest.mark.parametrize("cells", [7, 64])
@@ -153,20 +156,20 @@ def test_draws_agree_with_moments_and_sides(cells):
     assert np.all(np.abs(drawn.mean(axis=0) - mean) < 5 * sd / sqrt(size) + 1e-9)
     second = drawn**2
     assert np.all(np.abs(second.mean(axis=0) - square) < 5 * second.std(axis=0) / sqrt(size) + 1e-9)
-    for side, part in zip(tree.sides, (np.maximum(-drawn, 0), np.maximum(drawn, 0)), strict=True):
+    for side, part in zip(tree.one_sided, (np.maximum(-drawn, 0), np.maximum(drawn, 0)), strict=True):
         total = part.sum(axis=1)
         assert total.mean() == pytest.approx(side[1], abs=5 * total.std() / sqrt(size) + 1e-6)
 
 
 def test_sides_are_the_mean_and_its_absolute_value():
     tree = DyadicPartition(*data(gap=0.4))
-    over, under = tree.sides
+    over, under = tree.one_sided
     np.testing.assert_allclose(under - over, tree.moments[0].sum(axis=-1), rtol=1e-9)
     assert np.all(under > 3 * over)
     other = DyadicPartition(-tree.x, tree.signal_to_noise)
-    np.testing.assert_allclose(other.sides, (under, over), rtol=1e-9)
+    np.testing.assert_allclose(other.one_sided, (under, over), rtol=1e-9)
     mirrored = DyadicPartition(tree.x[:, ::-1], tree.signal_to_noise[:, ::-1])
-    np.testing.assert_allclose(mirrored.sides, (over, under), rtol=1e-9)
+    np.testing.assert_allclose(mirrored.one_sided, (over, under), rtol=1e-9)
 
 
 def test_a_gap_is_found_where_it_is_and_nowhere_else():
@@ -187,14 +190,14 @@ def test_cells_without_rows_have_no_gap():
     assert np.all(tree.draw(0, np.random.default_rng(0), 50)[:, 3] == 0)
     empty = DyadicPartition(np.zeros((1, 8)), np.zeros((1, 8)))
     assert empty.log_bayes_factor[0] == pytest.approx(0, abs=1e-12)
-    assert np.all(np.array(empty.sides) == 0)
+    assert np.all(np.array(empty.one_sided) == 0)
 
 
 def test_one_pull_for_all_problems_is_that_of_each():
     x, pull = data(problems=3, gap=0.3)
     one, each = DyadicPartition(x, pull[:1]), DyadicPartition(x, np.repeat(pull[:1], 3, axis=0))
     np.testing.assert_allclose(one.log_bayes_factor, each.log_bayes_factor, rtol=1e-9)
-    np.testing.assert_allclose(one.sides, each.sides, rtol=1e-9)
+    np.testing.assert_allclose(one.one_sided, each.one_sided, rtol=1e-9)
     np.testing.assert_allclose(one.moments, each.moments, rtol=1e-9, atol=1e-12)
     a, b = (tree.draw(2, np.random.default_rng(0), 5) for tree in (one, each))
     np.testing.assert_allclose(a, b)
@@ -215,4 +218,4 @@ def test_the_positive_part_is_known_to_seven_digits():
     mean, sd = np.meshgrid(np.linspace(-8, 8, 321), [1e-12, 0.1, 1.0, 3.0])
     q = mean / sd
     expected = np.where(np.abs(q) < 1e6, sd * norm.pdf(q) + mean * norm.cdf(q), np.maximum(mean, 0))
-    np.testing.assert_allclose(positive(mean, sd), expected, atol=1e-6)
+    np.testing.assert_allclose(expected_positive_part(mean, sd), expected, atol=1e-6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior
-from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer, _taken
+from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer, _net_transfer
 from calibrant.score_data.simplex import Simplex
 
 
@@ -27,7 +27,7 @@ def test_predictions_that_are_right_have_the_flows_of_the_definition():
     p, q = rng.dirichlet(np.ones(4), (2, 300))
     rows = Simplex.of(p, labels(rng, q))
     place = np.argsort(rows.place)
-    found, error = _taken(rows, q[place])
+    found, error = _net_transfer(rows, q[place])
     np.testing.assert_allclose(rows.score, p[place])
     off = np.abs(found - moved(p, q))[np.triu_indices(4, 1)]
     assert (off < 3 * error[np.triu_indices(4, 1)]).all()
@@ -46,7 +46,7 @@ def test_noise_of_predictions_is_not_shared_out():
     x = q + np.stack([-noise / 2, -noise / 2, noise], axis=1)
     x = np.maximum(x, 0)
     x /= x.sum(axis=1, keepdims=True)
-    found, error = _taken(rows, x[place])
+    found, error = _net_transfer(rows, x[place])
     naive = moved(p, x)
     assert abs(naive[1, 2]) > 3 * error[1, 2]
     assert abs(found[1, 2]) < 2 * error[1, 2]

@@ -263,8 +263,8 @@ def test_whole_rows_are_shown_by_pairs_and_predictions():
     tree = outline(page)
     assert {"heat", "h-where"} <= set(tree.ids)
     assert page.index("h-where") < page.index("h-curve")
-    assert wording.taking(found) in page
-    assert page.count(wording.taking(found)) == 1
+    assert wording.transfer_sentence(found) in page
+    assert page.count(wording.transfer_sentence(found)) == 1
     assert "use the confidence notion." in page
     assert "What a confidence really means" in page
     assert "The error is at least" in page

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from calibrant.score_data import Residuals, Sample
-from calibrant.score_data.clusters import DesignEffect, are_alone, correlation, effective_clusters, thinned
+from calibrant.score_data.clusters import (
+    DesignEffect,
+    are_independent,
+    correlation,
+    effective_clusters,
+    thinned,
+)
 from oracles import clusters as slow
 from weighing import weighted_sample
 
@@ -101,15 +107,15 @@ def test_unequal_clusters_are_worth_fewer():
 
 
 def test_rows_are_alone_where_none_share_a_cluster_or_count_twice():
-    assert are_alone(np.array([1, 0, 2]), np.array([0.5, 2.0, 3.0]), counts=False)
-    assert are_alone(np.array([1, 0, 2]), np.array([1, 2, 3]), counts=False)
-    assert not are_alone(np.array([1, 0, 0]), None)
-    assert not are_alone(np.array([1, 0, 2]), np.array([1, 1, 2]))
+    assert are_independent(np.array([1, 0, 2]), np.array([0.5, 2.0, 3.0]), counts=False)
+    assert are_independent(np.array([1, 0, 2]), np.array([1, 2, 3]), counts=False)
+    assert not are_independent(np.array([1, 0, 0]), None)
+    assert not are_independent(np.array([1, 0, 2]), np.array([1, 1, 2]))
 
 
 @pytest.mark.parametrize("weight", [None, np.array([1, 2, 3]), np.array([0.5, 2.0, 3.0])])
 def test_rows_of_a_single_cluster_are_treated_as_independent(weight):
-    assert are_alone(np.zeros(3, np.intp), weight)
+    assert are_independent(np.zeros(3, np.intp), weight)
 
 
 @pytest.mark.parametrize("rows", [300, 9000])

@@ -150,16 +150,16 @@ def test_ranks_count_every_repetition(rows):
     expanded = np.sort(np.repeat(score, count))
     rank = np.arange(expanded.size, dtype=float)
     outcome = np.zeros(score.size, dtype=bool)
-    np.testing.assert_array_equal(Sample(score, outcome, count).ranked(rank), expanded)
+    np.testing.assert_array_equal(Sample(score, outcome, count).score_at_rank(rank), expanded)
     cells = Cells.of(Sample(score, outcome, count))
-    np.testing.assert_allclose(cells.ranked(rank), expanded, atol=1e-12)
+    np.testing.assert_allclose(cells.score_at_rank(rank), expanded, atol=1e-12)
 
 
 def test_ranks_of_cells_are_exact_for_one_or_two_rows_in_a_cell():
     width = 1 / FINE.uniform
     score = np.sort(np.concatenate([[3.25, 3.75], [10.5], [20.0, 20.0, 20.0]]) * width)
     sample = Sample(score, np.zeros(6, dtype=bool))
-    np.testing.assert_allclose(Cells.of(sample).ranked(np.arange(6.0)), score, atol=1e-13)
+    np.testing.assert_allclose(Cells.of(sample).score_at_rank(np.arange(6.0)), score, atol=1e-13)
 
 
 def test_equal_importance_weights_rank_like_no_weights():
@@ -261,18 +261,18 @@ def test_redrawn_outcomes_of_weighted_rows_vary_as_their_weights_say(kind):
 
 def test_cells_without_squared_weights_share_the_total_out_by_weight():
     weighted = Cells.of(weighted_sample(np.array([0.1, 0.9]), np.array([True, False]), np.array([1.0, 3.0])))
-    np.testing.assert_array_equal(weighted.own_squares[weighted.sums.w > 0], [1.0, 9.0])
+    np.testing.assert_array_equal(weighted.squared_weights[weighted.sums.w > 0], [1.0, 9.0])
     assert not weighted.counts
     coarse = replace(weighted, spread=None)
-    np.testing.assert_array_equal(coarse.own_squares[weighted.sums.w > 0], [2.5, 7.5])
-    np.testing.assert_array_equal(coarse.squared().sums.w, coarse.own_squares)
+    np.testing.assert_array_equal(coarse.squared_weights[weighted.sums.w > 0], [2.5, 7.5])
+    np.testing.assert_array_equal(coarse.squared().sums.w, coarse.squared_weights)
     both = (coarse + weighted) + coarse
-    np.testing.assert_array_equal(both.own_squares[weighted.sums.w > 0], [6.0, 24.0])
+    np.testing.assert_array_equal(both.squared_weights[weighted.sums.w > 0], [6.0, 24.0])
     np.testing.assert_array_equal(both.spread, (coarse + (weighted + coarse)).spread)
     counted = Cells.of(Sample(np.array([0.1, 0.9]), np.array([True, False]), np.array([1, 3])))
     assert counted.spread is None
     assert counted.squared() is counted
-    np.testing.assert_array_equal(counted.own_squares, counted.sums.w)
+    np.testing.assert_array_equal(counted.squared_weights, counted.sums.w)
 
 
 @pytest.mark.parametrize("kind", ["rows", "cells"])

@@ -166,14 +166,14 @@ def test_what_is_refused_leaves_the_sketch_as_it_was(notion):
 def test_an_update_that_was_interrupted_is_noticed(monkeypatch, tmp_path, weight):
     y, p = matrix(40, classes=80)
     sketch, calls = made("classwise", y, p, sample_weight=weight), itertools.count()
-    gather = sketching.gather
+    add_in_place = sketching.add_in_place
 
     def interrupted(*arguments):
         if next(calls) == 1:
             raise KeyboardInterrupt
-        gather(*arguments)
+        add_in_place(*arguments)
 
-    monkeypatch.setattr(sketching, "gather", interrupted)
+    monkeypatch.setattr(sketching, "add_in_place", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sketch.update(y, p, sample_weight=weight)
     monkeypatch.undo()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import calibrant
 from calibrant import Sketch, inputs
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 from oracles import notions as oracle
 
 ESTIMATORS = ("auto", "uniform:10", "adaptive:5", "density", "isotonic")
@@ -35,7 +35,9 @@ def test_the_largest_scores_are_those_of_a_loop_over_rows(seed, classes, digits)
     if not len(label):
         return
     for k in range(1, classes):
-        problem = next(named(f"top:{k}").problems(inputs.predictions(label, score, labels=range(classes))))
+        problem = next(
+            get_notion(f"top:{k}").problems(inputs.predictions(label, score, labels=range(classes)))
+        )
         expected = [oracle.top(row, own, k) for row, own in zip(score, label, strict=True)]
         np.testing.assert_allclose(problem.score, [total for total, _ in expected], rtol=1e-15)
         assert problem.outcome.tolist() == [held for _, held in expected]
@@ -55,10 +57,10 @@ def test_the_largest_score_alone_is_confidence(estimator):
 
 def test_a_sum_above_one_by_rounding_reads_one():
     score = np.array([[0.1, 0.2, 0.7 + 2e-7], [0.3, 0.3, 0.4]], dtype=np.float32)
-    problem = next(named("top:2").problems(inputs.predictions([2, 0], score[:, ::-1])))
+    problem = next(get_notion("top:2").problems(inputs.predictions([2, 0], score[:, ::-1])))
     assert problem.score.max() <= 1
     wide = np.full((1, 3), 1 / 3, dtype=np.float16)
-    assert next(named("top:2").problems(inputs.predictions([0], wide))).score <= 1
+    assert next(get_notion("top:2").problems(inputs.predictions([0], wide))).score <= 1
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -130,16 +132,16 @@ def test_as_many_scores_as_classes_are_refused():
 
 @pytest.mark.parametrize("notion", ["binary", "classwise", "confidence", "top:2"])
 def test_a_notion_answers_for_itself(notion):
-    chosen = named(notion)
+    chosen = get_notion(notion)
     assert str(chosen) == notion
-    assert named(chosen) is chosen
+    assert get_notion(chosen) is chosen
     assert chosen.reading.title
     label, score = model(50, 3)
     data = inputs.predictions(label, score, pos_label=1)
     task = CalibrationTask.of(data, chosen)
     assert len(task.problems) == chosen.size(3)
     assert {problem.support for problem in task.problems} == {chosen.support(3)}
-    assert task.label == (1 if chosen.one_class else None)
+    assert task.label == (1 if chosen.is_binary else None)
 
 
 def pairs(n=400, seed=0):
@@ -153,7 +155,7 @@ def test_pairs_are_never_mirrored(estimator):
     right, confidence = pairs()
     asked = calibrant.ece(right, confidence, notion="correctness", estimator=estimator)
     assert asked == calibrant.ece(right, confidence, notion="binary", estimator=estimator)
-    problem = next(named("correctness").problems(inputs.predictions(right, confidence)))
+    problem = next(get_notion("correctness").problems(inputs.predictions(right, confidence)))
     np.testing.assert_array_equal(problem.score, confidence)
     assert problem.support == (0.0, 1.0)
 

@@ -9,7 +9,7 @@ import calibrant
 from calibrant import Sketch
 from calibrant.inputs import InputError
 from calibrant.sketch.file import HEADER
-from calibrant.tasks.notions import applicable, named, pictured, refuse_whole
+from calibrant.tasks.notions import curve_notion, get_notion, refuse_canonical, reported_notions
 
 UNREAD = object()
 ONE_SCORE = {
@@ -71,13 +71,13 @@ def test_a_sketch_file_of_whole_rows_is_none(tmp_path):
 
 
 def test_notions_that_go_with_it():
-    whole = named("canonical")
-    names = [str(notion) for notion in applicable(whole, n_classes=3, one_asked=False)]
+    whole = get_notion("canonical")
+    names = [str(notion) for notion in reported_notions(whole, n_classes=3, binary_requested=False)]
     assert names == ["canonical", "confidence", "classwise"]
-    assert str(pictured(whole, n_classes=2)) == "binary"
-    assert str(pictured(named("top:2"), n_classes=5)) == "top:2"
-    refuse_whole(None)
-    refuse_whole("top:2")
+    assert str(curve_notion(whole, n_classes=2)) == "binary"
+    assert str(curve_notion(get_notion("top:2"), n_classes=5)) == "top:2"
+    refuse_canonical(None)
+    refuse_canonical("top:2")
 
 
 def test_maps_are_compared_by_whole_rows():

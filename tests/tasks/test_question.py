@@ -6,7 +6,7 @@ import pytest
 import calibrant
 from calibrant import Sketch, inputs
 from calibrant.posterior import Posterior
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_comparison_computes_the_posterior_of_each_model_once(computed):
 @pytest.mark.parametrize("notion", ["binary", "classwise", "confidence"])
 def test_rows_and_sums_make_the_same_question(notion):
     y, score = binary()
-    rows = CalibrationTask.of(inputs.predictions(y, score), named(notion))
+    rows = CalibrationTask.of(inputs.predictions(y, score), get_notion(notion))
     sums = Sketch(notion).update(y, score)._task
     assert (rows.labels, rows.positive, rows.label) == (sums.labels, sums.positive, sums.label)
     assert rows.n == sums.n

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from calibrant import inputs
 from calibrant.estimators.base import chosen_bins, measure
 from calibrant.inputs import Array, Seed
-from calibrant.tasks import usual
-from calibrant.tasks.notions import check_whole, refuse_whole
+from calibrant.tasks import default_notion
+from calibrant.tasks.notions import check_canonical_options, refuse_canonical
 from calibrant.tasks.task import alone, build_task, class_names_of, is_sketch, read
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def ece(
     0.1
     """
     estimator = chosen_bins(estimator, n_bins, strategy)
-    check_whole(notion, clustered=cluster is not None, norm=norm)
+    check_canonical_options(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
     return measure(task, estimator, norm)
@@ -150,7 +150,7 @@ def mce(
     0.15
     """
     estimator = chosen_bins(estimator, n_bins, strategy)
-    check_whole(notion, norm="max")
+    check_canonical_options(notion, norm="max")
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
     return measure(task, estimator, "max")
@@ -228,7 +228,7 @@ def estimate(
     from calibrant.inference import estimate as inference
 
     estimator = chosen_bins(estimator, n_bins, strategy)
-    check_whole(notion, clustered=cluster is not None, norm=norm)
+    check_canonical_options(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
     names = class_names_of(y_true, task.labels, class_names)
@@ -294,10 +294,10 @@ def compare(
     True
     """
     from calibrant.curves import rename_classes
-    from calibrant.inference.comparison import compare_questions
+    from calibrant.inference.comparison import compare_tasks
     from calibrant.inference.estimate import count_steps
 
-    check_whole(notion, clustered=cluster is not None, norm=norm)
+    check_canonical_options(notion, clustered=cluster is not None, norm=norm)
     if not isinstance(models, Mapping) or len(models) < 2:
         got = f"{len(models)} of them" if isinstance(models, Mapping) else type(models).__name__
         raise inputs.InputError("models", "map at least two names to scores", models, got=got)
@@ -320,7 +320,7 @@ def compare(
     called = class_names_of(y_true, tasks[names[0]].labels, class_names)
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
     steps = inputs.Steps(inputs.progress(progress), sum(map(count_steps, tasks.values())))
-    found = compare_questions(tasks, first, step=steps, n_resamples=n_resamples, **options)
+    found = compare_tasks(tasks, first, step=steps, n_resamples=n_resamples, **options)
     return rename_classes(found, called)
 
 
@@ -393,14 +393,14 @@ def compare_calibrators(
     from calibrant.inference.map_comparison import compare_maps
     from calibrant.maps.calibrator import refuse_swapped
 
-    check_whole(notion, clustered=cluster is not None)
+    check_canonical_options(notion, clustered=cluster is not None)
     if is_sketch(y_prob):
         raise inputs.InputTypeError("y_prob", "be scores", y_prob, got="a sketch, which has no rows")
     refuse_swapped(y_prob, y_true, "compare_calibrators")
     data = read(
         y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
     )
-    asked = usual(notion, vector=data.score.ndim == 1)
+    asked = default_notion(notion, vector=data.score.ndim == 1)
     options: dict[str, Any] = {"level": level, "rng": rng, "progress": inputs.progress(progress)}
     return compare_maps(data, asked, methods=methods, cv=cv, **options)
 
@@ -478,7 +478,7 @@ def reliability_curve(
     """
     from calibrant.curves import curve_of, rename_classes
 
-    refuse_whole(notion)
+    refuse_canonical(notion)
     task = build_task(
         y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
     )
@@ -546,7 +546,7 @@ def reliability_diagram(
     from calibrant.curves import bins_of, diagram_of, each_problem, rename_classes
 
     binning = chosen_bins(binning, n_bins, strategy)
-    refuse_whole(notion)
+    refuse_canonical(notion)
     bins = bins_of(binning, mapping)
     options: dict[str, Any] = {"counts": counts, "percent": percent, "estimator": bins}
     task = build_task(y_true, y_prob, notion, sample_weight, labels, pos_label, **options)
@@ -590,7 +590,7 @@ def score_histogram(
     """
     from calibrant.curves import each_problem, histogram_of, rename_classes
 
-    refuse_whole(notion)
+    refuse_canonical(notion)
     task = build_task(
         y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
     )
@@ -639,7 +639,7 @@ def lce(
     """
     from calibrant.curves import curve_of, local_error
 
-    refuse_whole(notion)
+    refuse_canonical(notion)
     scores = inputs.scores("at", at)
     task = build_task(
         y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
@@ -716,7 +716,7 @@ def assess(
     """
     from calibrant.assessment.assess import assess_predictions, assess_sketch
 
-    check_whole(notion, clustered=cluster is not None)
+    check_canonical_options(notion, clustered=cluster is not None)
     rows = y_prob, notion, sample_weight, labels, pos_label, cluster
     options: dict[str, Any] = {
         "class_names": class_names,
@@ -737,7 +737,7 @@ def assess(
     weight = counts if sample_weight is None else sample_weight
     return assess_predictions(
         data,
-        usual(notion, vector=data.score.ndim == 1),
+        default_notion(notion, vector=data.score.ndim == 1),
         pos_label=pos_label,
         groups=None if groups is None else inputs.groups_of_rows(groups, y_true, weight),
         labels=labels,
@@ -820,7 +820,7 @@ def recommend(
     from calibrant.curves import rename_classes
     from calibrant.inference.recommendation import rank_estimators
 
-    refuse_whole(notion)
+    refuse_canonical(notion)
     weights = {"sample_weight": sample_weight, "counts": counts}
     data = inputs.unlabelled(y_prob, labels=labels, pos_label=pos_label, percent=percent, **weights)
     if percent:
@@ -828,7 +828,7 @@ def recommend(
     names = inputs.class_names(data.labels, class_names)
     found = rank_estimators(
         data,
-        usual(notion, vector=data.score.ndim == 1),
+        default_notion(notion, vector=data.score.ndim == 1),
         n=n,
         estimators=estimators,
         repetitions=repetitions,

@@ -25,8 +25,8 @@ from calibrant.decisions import (
 )
 from calibrant.inputs import Seed
 from calibrant.sketch import Sketch
-from calibrant.tasks import CalibrationTask, named
-from calibrant.tasks.notions import refuse_whole
+from calibrant.tasks import CalibrationTask, get_notion
+from calibrant.tasks.notions import refuse_canonical
 from calibrant.tasks.task import alone, build_task, class_names_of, read
 
 
@@ -300,7 +300,7 @@ def risk_coverage(
     >>> found.accuracy_at(0.5).value > found.accuracy_at(1).value
     True
     """
-    refuse_whole(notion)
+    refuse_canonical(notion)
     if notion is None and not isinstance(y_true, Sketch):
         notion = "confidence"
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
@@ -315,4 +315,4 @@ def _about_one(y_true: Any, *rows: Any, **more: Any) -> CalibrationTask:
     if data.positive is None:
         rule = f"name one of {list(data.labels)}, the class that the decision is about"
         raise inputs.InputError("pos_label", rule, None)
-    return CalibrationTask.of(data, named("binary"))
+    return CalibrationTask.of(data, get_notion("binary"))

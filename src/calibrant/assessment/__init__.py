@@ -1,7 +1,7 @@
 """Everything one asks of a model's scores, in one object."""
 
-from calibrant.assessment.assessment import Assessment, Balance, Odds, Row
+from calibrant.assessment.assessment import Assessment, Balance, Odds, SubgroupResult
 from calibrant.assessment.decomposition import Score
 from calibrant.assessment.recalibration import RecalibrationGain
 
-__all__ = ["Assessment", "Balance", "Odds", "RecalibrationGain", "Row", "Score"]
+__all__ = ["Assessment", "Balance", "Odds", "RecalibrationGain", "Score", "SubgroupResult"]

@@ -16,8 +16,8 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.assessment import decomposition
-from calibrant.assessment.assessment import N_CURVES, Assessment, Balance, MeanGap, Odds, Row
-from calibrant.assessment.cautions import Seen, cautions, seen_in_rows, seen_in_sums
+from calibrant.assessment.assessment import N_CURVES, Assessment, Balance, MeanGap, Odds, SubgroupResult
+from calibrant.assessment.cautions import DataFacts, cautions, facts_from_rows, facts_from_sums
 from calibrant.assessment.probability_transfer import probability_transfer_of
 from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
 from calibrant.curves import ByClass, Progress, curve_of, diagram_of, each_problem, rename_classes
@@ -25,18 +25,18 @@ from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
 from calibrant.inference.clusters import ClusterAdjustment
 from calibrant.inference.estimate import MANY, estimate
-from calibrant.inference.measured import interval_deviate
-from calibrant.inference.multiplicity import each_level, false_discovery, refined
+from calibrant.inference.interval_estimate import interval_deviate
+from calibrant.inference.multiplicity import each_level, false_discovery, refine_tests
 from calibrant.inference.result import Estimate
 from calibrant.inputs import Predictions
-from calibrant.maps.multiclass import Softmax, fit_temperature
+from calibrant.maps.multiclass import SoftmaxMap, fit_temperature
 from calibrant.parallel import background, one_blas_thread, parallel_map
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.simplex import Simplex
 from calibrant.settings import TEST
-from calibrant.tasks import CalibrationTask, Notion, named
-from calibrant.tasks.notions import applicable, pictured
+from calibrant.tasks import CalibrationTask, Notion, get_notion
+from calibrant.tasks.notions import curve_notion, reported_notions
 
 if TYPE_CHECKING:
     from calibrant.sketch import Sketch
@@ -52,23 +52,23 @@ LOG_ODDS = np.arange(-20.0, 20.25, 0.25)
 STEPS_OF_CLASS = 6
 
 #: Proper scores, and the temperature map that the score of all classes was decomposed by.
-Scores = tuple[tuple[decomposition.Score, ...], Softmax | None]
+Scores = tuple[tuple[decomposition.Score, ...], SoftmaxMap | None]
 #: Something to do, by its kind and what it is about.
 Job = tuple[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class AssessedGroup:
     """A group of rows: its name, how many it has, the headline's question about it and the pictured one."""
 
     name: str
     rows: int
     task: CalibrationTask
-    pictured: CalibrationTask
+    curve_notion: CalibrationTask
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class AssessmentInputs:
     """What an assessment is made of.
 
     Attributes
@@ -97,7 +97,7 @@ class Material:
     tasks: Sequence[CalibrationTask]
     names: tuple[str, ...]
     by_estimator: Sequence[str]
-    groups: Sequence[Group]
+    groups: Sequence[AssessedGroup]
     accuracy: Balance | None
     scores: Callable[[], Scores]
     rows: int
@@ -130,12 +130,12 @@ def assess_predictions(
     vector = data.score.ndim == 1
     renamed = inputs.class_names(data.labels, class_names)
     names = names_of(data.labels, renamed, vector=vector)
-    notions = applicable(headline, n_classes=len(names), one_asked=pos_label is not None)
+    notions = reported_notions(headline, n_classes=len(names), binary_requested=pos_label is not None)
     tasks = [CalibrationTask.of(data, notion) for notion in notions]
-    material = Material(
+    material = AssessmentInputs(
         tasks=tasks,
         names=names,
-        by_estimator=reference_estimators_for(pictured(headline, n_classes=len(names)), len(names)),
+        by_estimator=reference_estimators_for(curve_notion(headline, n_classes=len(names)), len(names)),
         groups=() if groups is None else _groups_of(data, headline, *groups),
         accuracy=None,
         scores=partial(_scores, tasks, names, data),
@@ -146,7 +146,7 @@ def assess_predictions(
         data=data,
         decision=None if cost is None else deciding(data, cost, labels=labels),
     )
-    seen = seen_in_rows(data, names, headline)
+    seen = facts_from_rows(data, names, headline)
     return rename_classes(_assemble(material, seen, level, rng, progress, n_resamples), renamed)
 
 
@@ -171,12 +171,13 @@ def assess_sketch(
     names = names_of(sketch.labels, renamed, vector=sketch.is_vector)
     usual = reference_estimators_for(task.notion, len(names))
     by_estimator = [estimator_name for estimator_name in usual if sketch._has_cells_for(estimator_name)]
-    material = Material(
+    material = AssessmentInputs(
         tasks=[task],
         names=names,
         by_estimator=by_estimator,
         groups=[
-            Group(str(key), own.totals.rows, own._task, own._task) for key, own in (groups or {}).items()
+            AssessedGroup(str(key), selected.totals.rows, selected._task, selected._task)
+            for key, selected in (groups or {}).items()
         ],
         accuracy=_accuracy_of_sums(sketch, task, level),
         scores=lambda: (_scores_of_sums(sketch, names), None),
@@ -187,13 +188,13 @@ def assess_sketch(
         decision=None if cost is None else sketch._decision_task(cost),
     )
     left_out = [estimator_name for estimator_name in usual if estimator_name not in by_estimator]
-    seen = seen_in_sums(sketch, names, left_out)
+    seen = facts_from_sums(sketch, names, left_out)
     return rename_classes(_assemble(material, seen, level, rng, progress, n_resamples), renamed)
 
 
 def _assemble(
-    material: Material,
-    seen: Seen,
+    material: AssessmentInputs,
+    seen: DataFacts,
     level: float,
     rng: Any,
     progress: Progress | None,
@@ -203,20 +204,20 @@ def _assemble(
     seed, names = inputs.seeded(rng), material.names
     headline = material.tasks[0]
     # The canonical notion has no curve: another notion's stands for it, with all that goes with a curve.
-    drawn = pictured(headline.notion, n_classes=len(names))
-    by_curve, shown = drawn.name, next(q for q in material.tasks if q.notion == drawn)
+    drawn = curve_notion(headline.notion, n_classes=len(names))
+    by_curve, curve_task = drawn.name, next(q for q in material.tasks if q.notion == drawn)
     by_class = next((q for q in material.tasks if q.notion.classwise), None)
     asked = next((q for q in material.tasks if q.label is not None), None)
     estimates: dict[str, Estimate] = {}
     with background() as begin:
         options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
         scores = begin(material.scores)
-        jobs = _jobs(material, shown, estimates, scores, options, begin)
+        jobs = _jobs(material, curve_task, estimates, scores, options, begin)
         steps = inputs.Steps(progress, _count_steps(material) + sum(map(_n_steps, jobs)))
         for task in material.tasks:
             each = each_level(level, len(names))
-            found = estimate(task, each_level=each, step=steps, **options)
-            estimates[task.notion.name] = found
+            estimated = estimate(task, each_level=each, step=steps, **options)
+            estimates[task.notion.name] = estimated
             steps()
         before, finished = steps.done, list[Job]()
 
@@ -251,11 +252,13 @@ def _assemble(
         estimates=MappingProxyType(estimates),
         curves=MappingProxyType(all_of("curve")),
         diagrams=MappingProxyType(all_of("diagram")),
-        log_odds=_odds(shown, _worst(estimates[by_curve]), level),
+        log_odds=_odds(curve_task, _worst(estimates[by_curve]), level),
         by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("estimator")),
         by_class=rows,
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
-        balance=accuracy if shown.notion.classwise else balance_of(shown, estimates[by_curve], level),
+        balance=accuracy
+        if curve_task.notion.classwise
+        else balance_of(curve_task, estimates[by_curve], level),
         accuracy=accuracy,
         scores=scores()[0],
         cautions=(),
@@ -280,8 +283,8 @@ def _assemble(
 
 
 def _jobs(
-    material: Material,
-    shown: CalibrationTask,
+    material: AssessmentInputs,
+    curve_task: CalibrationTask,
     estimates: Mapping[str, Estimate],
     scores: Callable[[], Scores],
     options: dict[str, Any],
@@ -306,7 +309,7 @@ def _jobs(
     level, seed = options["level"], options["rng"]
     jobs: dict[Job, Callable[[], Any]] = {}
     for estimator_name in material.by_estimator:
-        jobs["estimator", estimator_name] = partial(estimate, shown, estimator=estimator_name, **options)
+        jobs["estimator", estimator_name] = partial(estimate, curve_task, estimator=estimator_name, **options)
     if (
         material.data is not None
         and (trial := CrossFit.of(material.data, seed, lambda: scores()[1])) is not None
@@ -314,9 +317,9 @@ def _jobs(
         fitted = trial.fit(begin)
 
         def recalibration() -> RecalibrationGain:
-            before = estimates[shown.notion.name]
+            before = estimates[curve_task.notion.name]
             about: dict[str, Any] = {"before": before.value, "worst": _worst(before)}
-            return recalibration_gain(trial, fitted, shown.notion, scores()[0], level=level, **about)
+            return recalibration_gain(trial, fitted, curve_task.notion, scores()[0], level=level, **about)
 
         jobs["recalibration", None] = recalibration
     for task in material.tasks:
@@ -328,7 +331,7 @@ def _jobs(
         if task.notion.classwise:
             for label in task.labels:
                 jobs["class", label] = partial(_of_class, estimates, name, label)
-        if task.notion.one_class:
+        if task.notion.is_binary:
             jobs["clinical", None] = partial(clinical_of, task, level=level, seed=seed)
     for k, group in enumerate(material.groups):
         jobs["group", k] = partial(_of_group, group, len(material.groups), options)
@@ -343,20 +346,20 @@ def _n_steps(job: Job) -> int:
     return STEPS_OF_CLASS if job[0] == "class" else 1
 
 
-def _of_group(group: Group, count: int, options: dict[str, Any]) -> Estimate:
+def _of_group(group: AssessedGroup, count: int, options: dict[str, Any]) -> Estimate:
     """Return the estimate of one group among so many."""
     return estimate(group.task, **options | {"level": each_level(options["level"], count)})
 
 
 def _refined(
-    groups: Sequence[Group], found: Mapping[int, Estimate], options: dict[str, Any]
+    groups: Sequence[AssessedGroup], estimated: Mapping[int, Estimate], options: dict[str, Any]
 ) -> list[Estimate]:
     """Return the estimates of groups, with more resamples where these decide after multiplicity control."""
     # The signs of few clusters have all been turned already.
-    simulated = {k: each for k, each in found.items() if each.n_resamples is not None}
+    simulated = {k: each for k, each in estimated.items() if each.n_resamples is not None}
     if options["n_resamples"] is not None or len(groups) < 2:
-        return list(found.values())
-    more = refined(
+        return list(estimated.values())
+    more = refine_tests(
         simulated,
         lambda each: each.p_value,
         lambda k, size: _of_group(groups[k], len(groups), options | {"n_resamples": size}),
@@ -364,7 +367,7 @@ def _refined(
         alpha=1 - options["level"],
         size=TEST.data_sets,
     )
-    return [more.get(k, each) for k, each in found.items()]
+    return [more.get(k, each) for k, each in estimated.items()]
 
 
 def _of_class(estimates: Mapping[str, Estimate], name: str, label: Any) -> Estimate:
@@ -379,36 +382,38 @@ def reference_estimators_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
     return REFERENCE_ESTIMATORS if notion.size(n_classes) <= MANY else ()
 
 
-def _count_steps(material: Material) -> int:
+def _count_steps(material: AssessmentInputs) -> int:
     """Return how often estimates report; each of many classes is simulated, and has an interval."""
     size = max(task.notion.size(len(material.names)) for task in material.tasks)
     of_classes = 2 * size if size > MANY else 0
     return len(material.tasks) + 1 + of_classes
 
 
-def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Array) -> list[Group]:
+def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Array) -> list[AssessedGroup]:
     """Return the groups of rows, with the questions about each."""
     groups = []
     for k, value in enumerate(values):
-        own = codes == k
-        rows = inputs.some_rows(data, own)
-        shown = pictured(headline, n_classes=len(data.labels))
-        asked = (CalibrationTask.of(rows, notion) for notion in (headline, shown))
-        groups.append(Group(str(value), rows.n_rows, *asked))
+        selected = codes == k
+        rows = inputs.select_rows(data, selected)
+        curve_task = curve_notion(headline, n_classes=len(data.labels))
+        asked = (CalibrationTask.of(rows, notion) for notion in (headline, curve_task))
+        groups.append(AssessedGroup(str(value), rows.n_rows, *asked))
     return groups
 
 
-def _rows_of_groups(groups: Sequence[Group], estimates: Sequence[Estimate]) -> tuple[Row, ...]:
+def _rows_of_groups(
+    groups: Sequence[AssessedGroup], estimates: Sequence[Estimate]
+) -> tuple[SubgroupResult, ...]:
     """Return the groups, each by itself, the worst first."""
     adjusted = false_discovery([result.p_value for result in estimates])
     rows = [
-        Row(
+        SubgroupResult(
             group.name,
             float(group.rows),
-            *_counts(group.pictured.each(), result.n),
+            *_counts(group.curve_notion.each(), result.n),
             result,
             p,
-            _mean_gap(group.pictured, result.level),
+            _mean_gap(group.curve_notion, result.level),
         )
         for group, result, p in zip(groups, estimates, adjusted, strict=True)
     ]
@@ -439,7 +444,7 @@ def _rows_of_classes(
     task: CalibrationTask,
     names: tuple[str, ...],
     data: Predictions | None,
-) -> tuple[Row, ...]:
+) -> tuple[SubgroupResult, ...]:
     """Return the classes, the worst first; rows are known by the labels, and of a sketch by frequencies."""
     whole = estimates[task.notion.name]
     by_class = list((whole.by_class or {}).values())
@@ -451,7 +456,7 @@ def _rows_of_classes(
     for k, (name, result, problem, p) in enumerate(zip(names, by_class, task.each(), adjusted, strict=True)):
         observed, expected = _counts([problem], result.n)
         size = round(observed, 6) if labels is None else float(labels[k])
-        rows.append(Row(name, size, observed, expected, result, p))
+        rows.append(SubgroupResult(name, size, observed, expected, result, p))
     return tuple(sorted(rows, key=lambda row: -row.estimate.value))
 
 
@@ -469,25 +474,27 @@ def _worst(result: Estimate) -> int:
 
 def _odds(task: CalibrationTask, worst: int, level: float) -> Odds:
     """Return a histogram and bins of a problem for an axis of log odds."""
-    problem, shown = (
-        next(problem for k, problem in enumerate(own.each()) if k == worst)
-        for own in (task, task.independent)
+    problem, curve_task = (
+        next(problem for k, problem in enumerate(selected.each()) if k == worst)
+        for selected in (task, task.independent)
     )
     cuts = 1 / (1 + np.exp(-LOG_ODDS))
     w = problem.bins(cuts).w
     edges, counts = np.concatenate([[0.0], cuts, [1.0]]), np.asarray(w * (problem.n / w.sum()))
-    return Odds(edges, counts, diagram_of(shown, binning=BY_MASS, level=level, notion=named("binary")))
+    return Odds(
+        edges, counts, diagram_of(curve_task, binning=BY_MASS, level=level, notion=get_notion("binary"))
+    )
 
 
-def balance_of(task: CalibrationTask, found: Estimate, level: float) -> Balance:
+def balance_of(task: CalibrationTask, estimated: Estimate, level: float) -> Balance:
     """Return mean score against frequency of a question's one problem; the difference is its estimate's."""
     problem, noise = task.problems[0], ClusterAdjustment.of(task)[0].of_mean(level)
     tie_groups = problem.tie_groups()
     tie_groups = tie_groups.about(np.zeros(np.shape(tie_groups.origin)))
     square = float((tie_groups.wss - 2 * tie_groups.wsy + tie_groups.wy).sum() / tie_groups.w.sum())
-    counts, difference = _counts([problem], found.n), found.mean_difference
+    counts, difference = _counts([problem], estimated.n), estimated.mean_difference
     assert difference is not None
-    return _balance(found.n, counts, difference, square, float(problem.n) / noise, level)
+    return _balance(estimated.n, counts, difference, square, float(problem.n) / noise, level)
 
 
 def _balance(
@@ -529,7 +536,7 @@ def _scores(tasks: Sequence[CalibrationTask], names: tuple[str, ...], data: Pred
     scores: list[decomposition.Score] = []
     tempered = None
     single = [task for task in tasks if not task.notion.canonical]
-    for task in sorted(single, key=lambda q: (not q.notion.one_class, not q.notion.classwise)):
+    for task in sorted(single, key=lambda q: (not q.notion.is_binary, not q.notion.classwise)):
         if not task.notion.classwise:
             top = task.notion.top
             exact = decomposition.log_loss_of_largest(data, task.notion) if top else None

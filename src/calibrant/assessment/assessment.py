@@ -11,7 +11,7 @@ from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
 from calibrant.assessment.probability_transfer import pairs, predicted
 from calibrant.assessment.recalibration import RecalibrationGain
-from calibrant.atomic import write_whole
+from calibrant.atomic import write_atomic
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.curves.histogram import Edges, Rows
 from calibrant.decisions import Clinical, Decision
@@ -33,7 +33,7 @@ from calibrant.inputs.codec import (
 from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import count, number, percent, plural, with_ends
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
-from calibrant.tasks.notions import named, pictured
+from calibrant.tasks.notions import curve_notion, get_notion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,7 +127,7 @@ class MeanGap(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row(Serializable):
+class SubgroupResult(Serializable):
     """One class or group among several.
 
     Attributes
@@ -219,8 +219,8 @@ class Assessment(Printed, Serializable):
     diagrams: Mapping[str, ReliabilityDiagram | ByClass[ReliabilityDiagram]]
     log_odds: Odds
     by_estimator: Mapping[str, Estimate]
-    by_class: tuple[Row, ...]
-    by_group: tuple[Row, ...]
+    by_class: tuple[SubgroupResult, ...]
+    by_group: tuple[SubgroupResult, ...]
     balance: Balance | None
     accuracy: Balance | None
     scores: tuple[Score, ...]
@@ -257,7 +257,7 @@ class Assessment(Printed, Serializable):
 
         For the canonical notion it is confidence, and of two classes `binary`.
         """
-        return pictured(named(self.notion), n_classes=len(self.classes)).name
+        return curve_notion(get_notion(self.notion), n_classes=len(self.classes)).name
 
     @property
     def curve(self) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
@@ -320,7 +320,7 @@ class Assessment(Printed, Serializable):
         yield from (f"Caution: {line}" for line in self.cautions)
 
     def __repr__(self) -> str:
-        alone = self.pos_label is None or named(self.notion).canonical
+        alone = self.pos_label is None or get_notion(self.notion).canonical
         asked = self.notion if alone else f"class {self.pos_label}"
         e, rows = self.estimate, f"{self.rows} {'row' if self.rows == 1 else plural('row')}"
         value, low, high = with_ends(e.value, e.low, e.high)
@@ -339,7 +339,7 @@ class Assessment(Printed, Serializable):
         """Write the report as one self-contained page; without a path, return it."""
         if path is None:
             return self.html()
-        write_whole(path, [self.html().encode()])
+        write_atomic(path, [self.html().encode()])
         return None
 
     def html(self) -> str:
@@ -372,13 +372,13 @@ class Assessment(Printed, Serializable):
 
     def _check_fields(self) -> None:
         """Refuse parts that contradict each other."""
-        notion, names = named(self.notion), tuple(self.estimates)
+        notion, names = get_notion(self.notion), tuple(self.estimates)
         if self.notion not in names:
             raise InputError("estimates", f"hold {self.notion!r}", names)
         for name, estimate in self.estimates.items():
             if estimate.notion != name:
                 raise InputError(f"estimates[{name!r}].notion", f"be {name!r}", estimate.notion)
-        curved = {name for name in names if not named(name).canonical}
+        curved = {name for name in names if not get_notion(name).canonical}
         for key, pictures in (("curves", self.curves), ("diagrams", self.diagrams)):
             if self.curve_notion not in pictures or {*pictures} != curved:
                 raise InputError(
@@ -390,7 +390,7 @@ class Assessment(Printed, Serializable):
             raise InputError("probability_transfer", f"be missing where the notion is {notion}")
         if self.probability_transfer is not None:
             Shape((len(self.classes),)).check("probability_transfer.share", self.probability_transfer.share)
-        if self.clinical is not None and not any(named(name).one_class for name in names):
+        if self.clinical is not None and not any(get_notion(name).is_binary for name in names):
             raise InputError("clinical", "be missing where no notion is about one class")
 
 
@@ -429,7 +429,7 @@ def _transfer_tables(assessment: Assessment) -> Iterator[Block]:
     yield Table(["predicted", "share of rows", "gap", f"{alone} interval"], rows, names=1)
 
 
-def _table(title: str, rows: tuple[Row, ...]) -> Iterator[Block]:
+def _table(title: str, rows: tuple[SubgroupResult, ...]) -> Iterator[Block]:
     """Return a table of the worst classes or groups."""
     cells = []
     for row in rows[:MOST_ROWS]:

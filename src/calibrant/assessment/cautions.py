@@ -26,7 +26,7 @@ LOOKED = 1_000_000
 
 
 @dataclass(frozen=True)
-class Seen:
+class DataFacts:
     """What was seen of the data, in rows or in cells.
 
     Attributes
@@ -54,7 +54,7 @@ class Seen:
 
     rows: int
     distinct: int
-    looked: int
+    n_inspected: int
     saturated: float
     impossible: str
     absent: Sequence[str]
@@ -64,11 +64,11 @@ class Seen:
     tabulated: float = 0.0
 
 
-def cautions(assessment: Assessment, seen: Seen) -> Iterator[str]:
+def cautions(assessment: Assessment, seen: DataFacts) -> Iterator[str]:
     """Yield sentences, one for each thing to know."""
     if seen.rows < REPORT.few_rows:
         yield f"{_only(seen.rows, 'row')}: intervals are wide, and tests find large errors alone."
-    elif seen.distinct * REPORT.discrete_rows <= seen.looked:
+    elif seen.distinct * REPORT.discrete_rows <= seen.n_inspected:
         distinct = counted(seen.distinct, "distinct score")
         yield (
             f"Scores are discrete: {distinct} in {counted(seen.rows, 'row')}."
@@ -167,7 +167,7 @@ def _of_groups(assessment: Assessment) -> Iterator[str]:
         )
 
 
-def seen_in_rows(data: Predictions, names: Sequence[str], headline: Notion) -> Seen:
+def facts_from_rows(data: Predictions, names: Sequence[str], headline: Notion) -> DataFacts:
     """Return what rows show."""
     if data.score.ndim == 1:
         score, right = data.score, data.code.astype(bool)
@@ -179,10 +179,10 @@ def seen_in_rows(data: Predictions, names: Sequence[str], headline: Notion) -> S
     near = REPORT.saturation_distance
     impossible = int(times[ruled_out].sum())
     present = np.bincount(data.code.astype(np.intp), minlength=len(names)) > 0
-    return Seen(
+    return DataFacts(
         rows=data.n_rows,
         distinct=np.unique(score[:LOOKED]).size,
-        looked=int(times[:LOOKED].sum()),
+        n_inspected=int(times[:LOOKED].sum()),
         saturated=float(np.average((score > 1 - near) | (score < near), weights=times)),
         impossible=_ruled_out(impossible, "a score of exactly 0 or 1 and the outcome it rules out"),
         absent=[name for name, seen in zip(names, present, strict=True) if not seen],
@@ -214,7 +214,7 @@ def _tabulated(data: Predictions) -> float:
     return float(weight.sum()) if pairs.size == n and score.max() + 1 <= REPORT.aggregated_scores * n else 0.0
 
 
-def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = ()) -> Seen:
+def facts_from_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = ()) -> DataFacts:
     """Return what the cells and the totals of a sketch show."""
     cells, totals = sums._score_data, sums.totals
     problems: list[Cells] = sums._task.problems  # type: ignore[assignment]
@@ -229,10 +229,10 @@ def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = (
     else:
         share = 100 * totals.impossible / totals.weight
         impossible = f"{share:.2g} % of the weight lies on rows with {what}." if share else ""
-    return Seen(
+    return DataFacts(
         rows=totals.rows,
         distinct=distinct,
-        looked=totals.rows,
+        n_inspected=totals.rows,
         saturated=_saturated(problems if single is None else [single], totals.weight),
         impossible=impossible,
         absent=_absent(sums, problems, names),
@@ -244,8 +244,8 @@ def seen_in_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = (
 
 def _decided(problems: Sequence[Cells]) -> bool:
     """Tell whether every score is 0 or 1; of the largest scores, whether each is 1."""
-    held = [np.unique(positions(each.sums)[each.sums.w > 0]) for each in problems]
-    ends = np.unique(np.concatenate(held))
+    occupied_scores = [np.unique(positions(each.sums)[each.sums.w > 0]) for each in problems]
+    ends = np.unique(np.concatenate(occupied_scores))
     return bool(np.isin(ends, (0, 1)).all()) and (ends.size == 2 or problems[0].support[0] > 0)
 
 
@@ -269,15 +269,15 @@ def _absent(sums: Sketch, problems: Sequence[Cells], names: Sequence[str]) -> li
     A single problem speaks of its own class, and of the other one of two.
     """
     notion = sums._task.notion
-    if notion.top or notion.reading.sure:
+    if notion.top or notion.reading.about_confidence:
         return []
     outcomes = [(float(problem.sums.w.sum()), float(problem.sums.wy.sum())) for problem in problems]
     if notion.classwise:
         return [name for name, (_, wy) in zip(names, outcomes, strict=True) if wy == 0]
-    ((w, wy),), own = outcomes, sums.positive or 0
+    ((w, wy),), positive_column = outcomes, sums.positive or 0
     if len(names) == 2 and wy == w:
-        return [names[1 - own]]
-    return [names[own]] if wy == 0 else []
+        return [names[1 - positive_column]]
+    return [names[positive_column]] if wy == 0 else []
 
 
 def _ruled_out(rows: int, what: str) -> str:

@@ -21,11 +21,11 @@ import numpy as np
 
 from calibrant.estimators.base import positions
 from calibrant.estimators.isotonic import isotonic
+from calibrant.inference.interval_estimate import Extended
 from calibrant.inference.map_comparison import log_loss_of_rows
-from calibrant.inference.measured import Extended
 from calibrant.inputs import Predictions, Serializable
 from calibrant.inputs.codec import NOT_NEGATIVE, Amount
-from calibrant.maps.multiclass import Softmax
+from calibrant.maps.multiclass import SoftmaxMap
 from calibrant.parallel import parallel_map
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.simplex import Simplex
@@ -64,7 +64,7 @@ class Score(Serializable):
         return self.uncertainty - self.resolution
 
 
-def of_event(evidence: ScoreData, about: str, log_loss: float | None = None) -> tuple[Score, Score]:
+def of_event(score_data: ScoreData, about: str, log_loss: float | None = None) -> tuple[Score, Score]:
     """Return Brier score and log loss of a problem; a log loss that is known better replaces its own.
 
     >>> from calibrant.score_data import Sample
@@ -73,11 +73,11 @@ def of_event(evidence: ScoreData, about: str, log_loss: float | None = None) -> 
     >>> [round(v, 4) for v in (brier.value, brier.calibration, brier.resolution, brier.uncertainty)]
     [0.175, 0.05, 0.0625, 0.1875]
     """
-    tied = w, s, y, *_ = _tied(evidence)
+    tied = w, s, y, *_ = _tied(score_data)
     q, c = isotonic(y, w), float(w @ y / w.sum())
     best, base = (_log_loss(w, p, y) for p in (q, np.full(w.size, c)))
     value = _log_loss(w, s, y) if log_loss is None else log_loss
-    return _brier_score(tied, about, q), _taken_apart("log loss", about, value, best, base)
+    return _brier_score(tied, about, q), _decompose("log loss", about, value, best, base)
 
 
 def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
@@ -100,16 +100,16 @@ def _brier_score(tied: tuple[Array, ...], about: str = "", q: Array | None = Non
     w, _, y, wss, wsy = tied
     q = isotonic(y, w) if q is None else q
     c, squared = float(w @ y / w.sum()), float((wss - 2 * wsy + w * y).sum() / w.sum())
-    return _taken_apart("Brier score", about, squared, _brier(w, q, y), c * (1 - c))
+    return _decompose("Brier score", about, squared, _brier(w, q, y), c * (1 - c))
 
 
-def _tied(evidence: ScoreData) -> tuple[Array, ...]:
+def _tied(score_data: ScoreData) -> tuple[Array, ...]:
     """Return mass, score and frequency of each distinct score, and sums of score^2 and score x outcome."""
-    tie_groups = evidence.tie_groups()
+    tie_groups = score_data.tie_groups()
     tie_groups = tie_groups.about(np.zeros(np.shape(tie_groups.origin)))
-    held = tie_groups.w > 0
-    w, wy = tie_groups.w[held], tie_groups.wy[held]
-    return w, positions(tie_groups)[held], wy / w, tie_groups.wss[held], tie_groups.wsy[held]
+    is_label = tie_groups.w > 0
+    w, wy = tie_groups.w[is_label], tie_groups.wy[is_label]
+    return w, positions(tie_groups)[is_label], wy / w, tie_groups.wss[is_label], tie_groups.wsy[is_label]
 
 
 def _brier(w: Array, p: Array, y: Array) -> float:
@@ -130,31 +130,31 @@ def log_loss_of_largest(data: Predictions, notion: Notion) -> float:
     A largest score that rounds to 1 leaves 1 - 1 = 0 to the others, whose own scores say what they have.
 
     >>> from calibrant.inputs import predictions
-    >>> from calibrant.tasks import named
-    >>> log_loss_of_largest(predictions([1, 0], [1e-20, 0.5]), named("confidence")) * 2
+    >>> from calibrant.tasks import get_notion
+    >>> log_loss_of_largest(predictions([1, 0], [1e-20, 0.5]), get_notion("confidence")) * 2
     46.7448490...
     """
     if data.score.ndim == 1:  # the chance of what happened is that of the label
         return float(np.average(log_loss_of_rows(data), weights=data.weight))
     problem = next(iter(notion.problems(data)))
     score = problem.score.astype(np.float64)
-    held = np.asarray(problem.outcome)
-    chance = np.where(held, score, 1 - score)
-    small = ~held & (score > 0.5)
+    is_label = np.asarray(problem.outcome)
+    label_probability = np.where(is_label, score, 1 - score)
+    small = ~is_label & (score > 0.5)
     others = data.score.shape[1] - notion.top
     least = np.partition(data.score[small].astype(np.float64), others - 1, axis=1)[:, :others]
-    chance[small] = least.sum(axis=1)
+    label_probability[small] = least.sum(axis=1)
     with np.errstate(divide="ignore"):
-        return float(-np.average(np.log(chance), weights=data.weight))
+        return float(-np.average(np.log(label_probability), weights=data.weight))
 
 
-def _taken_apart(name: str, about: str, value: float, best: float, base: float) -> Score:
+def _decompose(name: str, about: str, value: float, best: float, base: float) -> Score:
     """Return a score with its parts, from those of the best recalibration and of the base rate."""
     best = min(best, value, base)  # equal but for rounding where nothing can be gained
     return Score(name, about, value, value - best, base - best, base)
 
 
-def log_loss_of_classes(rows: Simplex, tempered: Softmax, cluster: Array | None = None) -> Score:
+def log_loss_of_classes(rows: Simplex, tempered: SoftmaxMap, cluster: Array | None = None) -> Score:
     """Return the log loss over all classes.
 
     Parameters
@@ -172,10 +172,10 @@ def log_loss_of_classes(rows: Simplex, tempered: Softmax, cluster: Array | None 
         value = float(weight @ -np.log(rows.score[np.arange(len(rows.code)), rows.code]))
     share = np.bincount(rows.code, weight, rows.n_classes)
     best = min(_loss(rows, rows.weight, tempered), _cross_fitted(rows, tempered, cluster)) / rows.n
-    return _taken_apart("log loss", "all classes", value, best, float(-xlogy(share, share).sum()))
+    return _decompose("log loss", "all classes", value, best, float(-xlogy(share, share).sum()))
 
 
-def _cross_fitted(rows: Simplex, tempered: Softmax, cluster: Array | None) -> float:
+def _cross_fitted(rows: Simplex, tempered: SoftmaxMap, cluster: Array | None) -> float:
     """Return the sum of the log losses with class shifts that were fitted to the rows of other folds."""
     total = 0.0
     for held_out in _folds(rows, cluster, FOLDS if rows.score.size <= FEW else 2):
@@ -197,7 +197,7 @@ def _folds(rows: Simplex, cluster: Array | None, count: int) -> Array:
     return np.asarray(weight * shares / np.maximum(shares.sum(axis=0), 1))
 
 
-def _fit_shifts(rows: Simplex, weight: Array, start: Softmax) -> tuple[Softmax, Array] | None:
+def _fit_shifts(rows: Simplex, weight: Array, start: SoftmaxMap) -> tuple[SoftmaxMap, Array] | None:
     """Return the temperature map and the class shifts that fit best, beginning with a temperature map.
 
     The shifts are penalised as if drawn from a normal distribution, whose variance is estimated from how much
@@ -205,18 +205,22 @@ def _fit_shifts(rows: Simplex, weight: Array, start: Softmax) -> tuple[Softmax, 
     """
     from scipy.optimize import minimize
 
-    some = np.flatnonzero(weight)[: max(1, FITTED // rows.n_classes)]
-    score, code, weight = np.log(np.maximum(rows.score[some], start.least)), rows.code[some], weight[some]
+    weighted_rows = np.flatnonzero(weight)[: max(1, FITTED // rows.n_classes)]
+    score, code, weight = (
+        np.log(np.maximum(rows.score[weighted_rows], start.least)),
+        rows.code[weighted_rows],
+        weight[weighted_rows],
+    )
     parts = list(start.parts(len(code)))
 
     def terms(slope: float, shift: Any) -> Iterator[tuple[slice, Array, Array]]:
-        for part in parts:
-            yield part, *_probabilities(slope * score[part] + shift, code[part])
+        for chunk in parts:
+            yield chunk, *_probabilities(slope * score[chunk] + shift, code[chunk])
 
     expected, squared = np.zeros(rows.n_classes), np.zeros(rows.n_classes)
-    for part, _, p in terms(start.slope, 0.0):
-        expected += weight[part] @ p
-        squared += weight[part] @ (p * p)
+    for chunk, _, p in terms(start.slope, 0.0):
+        expected += weight[chunk] @ p
+        squared += weight[chunk] @ (p * p)
     observed, variance = np.bincount(code, weight, rows.n_classes), np.maximum(expected - squared, 0.0)
     excess = float(((observed - expected) ** 2 - variance).sum())
     # Shifts do not change scores of 0 and 1, which have no variance.
@@ -229,11 +233,11 @@ def _fit_shifts(rows: Simplex, weight: Array, start: Softmax) -> tuple[Softmax, 
     def loss(x: Array) -> tuple[float, Array]:
         slope, shift = x[0] / scale[0], x[1:] / scale[1:]
         total, gradient = 0.5 * penalty * float(shift @ shift), np.concatenate([[0.0], penalty * shift])
-        for part, own, p in terms(slope, shift):
-            total -= float(weight[part] @ own)
-            gradient[1:] += weight[part] @ p
-            p[np.arange(len(p)), code[part]] -= 1
-            gradient[0] += weight[part] @ np.einsum("ij,ij->i", p, score[part])
+        for chunk, label_log_probability, p in terms(slope, shift):
+            total -= float(weight[chunk] @ label_log_probability)
+            gradient[1:] += weight[chunk] @ p
+            p[np.arange(len(p)), code[chunk]] -= 1
+            gradient[0] += weight[chunk] @ np.einsum("ij,ij->i", p, score[chunk])
         gradient[1:] -= observed
         return total, gradient / scale
 
@@ -244,21 +248,21 @@ def _fit_shifts(rows: Simplex, weight: Array, start: Softmax) -> tuple[Softmax, 
     return replace(start, slope=float(fit.x[0] / scale[0])), fit.x[1:] / scale[1:]
 
 
-def _loss(rows: Simplex, weight: Array, tempered: Softmax, shift: Any = 0.0) -> float:
+def _loss(rows: Simplex, weight: Array, tempered: SoftmaxMap, shift: Any = 0.0) -> float:
     """Return the weighted sum of the log losses after a temperature and a shift of each class."""
-    some, total = np.flatnonzero(weight), 0.0
-    for part in tempered.parts(len(some)):
-        own = some[part]
-        logits = tempered.slope * np.log(np.maximum(rows.score[own], tempered.least)) + shift
-        total -= float(weight[own] @ _probabilities(logits, rows.code[own])[0])
+    weighted_rows, total = np.flatnonzero(weight), 0.0
+    for chunk in tempered.parts(len(weighted_rows)):
+        members = weighted_rows[chunk]
+        logits = tempered.slope * np.log(np.maximum(rows.score[members], tempered.least)) + shift
+        total -= float(weight[members] @ _probabilities(logits, rows.code[members])[0])
     return total
 
 
 def _probabilities(logits: Array, code: Array) -> tuple[Array, Array]:
     """Return the log probability of what happened, and the probabilities of all classes, in place."""
     logits -= logits.max(axis=1, keepdims=True)
-    own = logits[np.arange(len(code)), code]
+    label_log_probability = logits[np.arange(len(code)), code]
     np.exp(logits, out=logits)
     total = logits.sum(axis=1)
     logits /= total[:, None]
-    return own - np.log(total), logits
+    return label_log_probability - np.log(total), logits

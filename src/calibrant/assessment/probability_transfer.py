@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.estimators.canonical.softmax import canonical_error
-from calibrant.inference.measured import interval_deviate
+from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.inference.multiplicity import each_level
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
 from calibrant.tasks import CalibrationTask
 
 
-class Pair(NamedTuple):
+class ClassTransfer(NamedTuple):
     """What one class takes from another, in probability per row, with its interval.
 
     Attributes
@@ -32,7 +32,7 @@ class Pair(NamedTuple):
     high: float
 
 
-class Predicted(NamedTuple):
+class PredictedClassGap(NamedTuple):
     """The rows that one class is predicted for.
 
     Attributes
@@ -60,31 +60,35 @@ def probability_transfer_of(task: CalibrationTask) -> ProbabilityTransfer | None
     if not task.notion.canonical or len(task.labels) == 2:
         return None
     error = canonical_error(task)
-    if (found := ProbabilityTransfer.of(error)) is None:
+    if (transfer := ProbabilityTransfer.of(error)) is None:
         return None
-    total = float(found.share @ found.gap)
+    total = float(transfer.share @ transfer.gap)
     scale = error.value("l1") / total if total > 0 else 0.0
-    gap, spread = np.minimum(scale * found.gap, 2.0), np.minimum(scale * found.gap_spread, 2.0)
-    return replace(found, gap=gap, gap_spread=spread).ordered(np.argsort(task.columns))
+    gap, spread = np.minimum(scale * transfer.gap, 2.0), np.minimum(scale * transfer.gap_spread, 2.0)
+    return replace(transfer, gap=gap, gap_spread=spread).ordered(np.argsort(task.columns))
 
 
-def pairs(where: ProbabilityTransfer, level: float) -> list[Pair]:
+def pairs(transfer: ProbabilityTransfer, level: float) -> list[ClassTransfer]:
     """Return all pairs of classes, who takes first, by how much; their intervals hold together."""
-    first, second = np.triu_indices(len(where.share), 1)
-    reach = interval_deviate(each_level(level, len(first)))
+    first, second = np.triu_indices(len(transfer.share), 1)
+    deviate = interval_deviate(each_level(level, len(first)))
     every = []
     for i, j in zip(first, second, strict=True):
-        a, b = (int(i), int(j)) if where.taken[i, j] >= 0 else (int(j), int(i))
-        value, far = float(where.taken[a, b]), reach * float(where.spread[a, b])
-        every.append(Pair(a, b, value, value - far, value + far))
+        a, b = (int(i), int(j)) if transfer.taken[i, j] >= 0 else (int(j), int(i))
+        value, margin = float(transfer.taken[a, b]), deviate * float(transfer.spread[a, b])
+        every.append(ClassTransfer(a, b, value, value - margin, value + margin))
     return sorted(every, key=lambda pair: -pair.value)
 
 
-def predicted(where: ProbabilityTransfer, level: float) -> list[Predicted]:
+def predicted(transfer: ProbabilityTransfer, level: float) -> list[PredictedClassGap]:
     """Return the rows of each predicted class, the largest gap first; their intervals hold together."""
-    reach = interval_deviate(each_level(level, len(where.share)))
+    deviate = interval_deviate(each_level(level, len(transfer.share)))
     every = []
-    for k in np.flatnonzero(where.share > 0).tolist():
-        gap, far = float(where.gap[k]), reach * float(where.gap_spread[k])
-        every.append(Predicted(k, float(where.share[k]), gap, max(gap - far, 0.0), min(gap + far, 2.0)))
+    for k in np.flatnonzero(transfer.share > 0).tolist():
+        gap, margin = float(transfer.gap[k]), deviate * float(transfer.gap_spread[k])
+        every.append(
+            PredictedClassGap(
+                k, float(transfer.share[k]), gap, max(gap - margin, 0.0), min(gap + margin, 2.0)
+            )
+        )
     return sorted(every, key=lambda row: -row.gap)

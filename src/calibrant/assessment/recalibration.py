@@ -12,15 +12,15 @@ import numpy as np
 from calibrant.assessment.decomposition import Score
 from calibrant.curves import ReliabilityCurve, curve_of
 from calibrant.estimators.base import measure
+from calibrant.inference.interval_estimate import Extended, IntervalEstimate
 from calibrant.inference.map_comparison import log_loss_of_rows, mean_of_rows
-from calibrant.inference.measured import Extended, Measured
-from calibrant.inputs import Array, Predictions, Serializable, some_rows
+from calibrant.inputs import Array, Predictions, Serializable, select_rows
 from calibrant.inputs.codec import Bounds, Number, Probability, Size
 from calibrant.maps import Calibrator
-from calibrant.maps.folds import in_folds, joined, mapped
-from calibrant.maps.multiclass import Softmax, newton_slope, slope_derivatives
+from calibrant.maps.folds import joined, mapped, rows_in_folds
+from calibrant.maps.multiclass import SoftmaxMap, newton_slope, slope_derivatives
 from calibrant.settings import REPORT
-from calibrant.tasks import CalibrationTask, Notion, named
+from calibrant.tasks import CalibrationTask, Notion, get_notion
 
 # Rows that are looked at: of one score, and of many classes so many numbers in all.
 MOST_ROWS, MOST_NUMBERS = 200_000, 100_000
@@ -58,7 +58,7 @@ class RecalibrationGain(Serializable):
         The map: "auto", and beyond 100 classes "temperature".
     """
 
-    gain: Measured
+    gain: IntervalEstimate
     excess: Extended | None
     before: Probability
     after: Probability
@@ -91,17 +91,17 @@ class CrossFit:
 
     data: Predictions
     fold: Array
-    tempered: Callable[[], Softmax | None]
+    tempered: Callable[[], SoftmaxMap | None]
 
     @classmethod
-    def of(cls, data: Predictions, seed: int, tempered: Callable[[], Softmax | None]) -> CrossFit | None:
+    def of(cls, data: Predictions, seed: int, tempered: Callable[[], SoftmaxMap | None]) -> CrossFit | None:
         """Divide the rows; None of too few to learn and to judge."""
-        data = _fewer(data)
+        data = _subsample(data)
         units = data.n_rows if data.cluster is None else int(data.cluster.max()) + 1
         folds = REPORT.recalibration_folds
         if units < 2 * folds or data.code.min() == data.code.max():
             return None
-        return cls(*in_folds(data, folds, np.random.default_rng(seed)), tempered)
+        return cls(*rows_in_folds(data, folds, np.random.default_rng(seed)), tempered)
 
     @property
     def temperature(self) -> float | None:
@@ -118,7 +118,7 @@ class CrossFit:
         def cross_fitted(method: str) -> Fitted:
             folds = range(int(self.fold.max()) + 1)
             parts = [begin(partial(mapped, self.data, method, self.fold, k)) for k in folds]
-            return lambda: joined(self.data, self.fold, (part() for part in parts))
+            return lambda: joined(self.data, self.fold, (fold_scores() for fold_scores in parts))
 
         return {method: cross_fitted(method) for method in ("auto", "temperature")}
 
@@ -164,10 +164,11 @@ def recalibration_gain(
     level
     """
     data, method = trial.data, "auto" if "auto" in fitted else "temperature"
-    alone = log_loss_of_rows(data)
+    uncalibrated_loss = log_loss_of_rows(data)
     mapped, tempered = (fitted[name]() for name in (method, "temperature"))
     gain, by_temperature = (
-        mean_of_rows(data, _less(alone, log_loss_of_rows(own)), level) for own in (mapped, tempered)
+        mean_of_rows(data, _loss_reduction(uncalibrated_loss, log_loss_of_rows(calibrated_loss)), level)
+        for calibrated_loss in (mapped, tempered)
     )
     logs = [score for score in scores if score.name == "log loss"]
     excess = next((s.calibration for s in logs if s.about == "all classes"), None)
@@ -191,7 +192,7 @@ def recalibration_gain(
     )
 
 
-def _fewer(data: Predictions) -> Predictions:
+def _subsample(data: Predictions) -> Predictions:
     """Return the rows, or of very many some of them, evenly spread; clusters stay whole."""
     n, classes = len(data.code), len(data.labels)
     numbers = MOST_NUMBERS if classes <= MOST_CLASSES else MOST_TEMPERED
@@ -199,19 +200,24 @@ def _fewer(data: Predictions) -> Predictions:
     if every == 1:
         return data
     unit: Array = np.arange(n) if data.cluster is None else data.cluster
-    return some_rows(data, unit % every == 0)
+    return select_rows(data, unit % every == 0)
 
 
-def _less(alone: Array, own: Array) -> Array:
+def _loss_reduction(uncalibrated_loss: Array, calibrated_loss: Array) -> Array:
     """Return what each row gains; where both losses are infinite, nothing."""
-    return np.subtract(alone, own, out=np.zeros(len(own)), where=own != alone)
+    return np.subtract(
+        uncalibrated_loss,
+        calibrated_loss,
+        out=np.zeros(len(calibrated_loss)),
+        where=calibrated_loss != uncalibrated_loss,
+    )
 
 
 def _curve(task: CalibrationTask, data: Predictions, worst: int, level: float) -> ReliabilityCurve:
     """Return the curve of a question, or of the class that is furthest off where it has several."""
     if task.notion.classwise:
         data = data if data.score.ndim == 1 else replace(data, positive=worst)
-        task = CalibrationTask.of(data, named("binary")).independent
+        task = CalibrationTask.of(data, get_notion("binary")).independent
     curve = curve_of(task, level=level)
     assert isinstance(curve, ReliabilityCurve)
     return curve

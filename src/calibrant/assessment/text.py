@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.assessment.probability_transfer import pairs
 from calibrant.curves import ByClass, Point, ReliabilityCurve
-from calibrant.inference.measured import Measured
+from calibrant.inference.interval_estimate import IntervalEstimate
 from calibrant.inference.result import (
     SIZE_UNKNOWN,
     Estimate,
@@ -34,10 +34,10 @@ from calibrant.inputs.wording import (
 )
 from calibrant.score_data import Array
 from calibrant.settings import REPORT
-from calibrant.tasks import named
+from calibrant.tasks import get_notion
 
 if TYPE_CHECKING:
-    from calibrant.assessment.assessment import Assessment, Balance, Row
+    from calibrant.assessment.assessment import Assessment, Balance, SubgroupResult
 
 # Scores that may be an example where rows have them.
 ROUND = np.arange(1, 100) / 100
@@ -68,7 +68,7 @@ def score_text(score: float) -> str:
     return next((t for t in texts if abs(float(t) - score) <= 0.005 * min(score, 1 - score)), f"{score:.17g}")
 
 
-def sure(estimate: Estimate, level: float) -> bool:
+def is_rejected(estimate: Estimate, level: float) -> bool:
     """Tell whether calibration is rejected."""
     return rejects(estimate.p_value, level)
 
@@ -88,15 +88,15 @@ def verdict(assessment: Assessment) -> str:
 
     Whether it is off at all is for the p-value to say, and for nothing else.
     """
-    e, notion = assessment.estimate, named(assessment.notion)
+    e, notion = assessment.estimate, get_notion(assessment.notion)
     typical = expected_if_calibrated(e, points, " points")
     if e.lower_bound:
         return _of_many_classes(assessment, typical)
     middle, low, high = points_with_ends(e.value, e.low, e.high)
     span = f"{percent(e.level)} interval {low} to {high} points"
     value = f"{middle} points{' in sum' if notion.canonical else ''} ({span})"
-    if not sure(e, assessment.level):
-        if e.high < notion.most(e.norm) and assessment.rows >= REPORT.fewest_rows:
+    if not is_rejected(e, assessment.level):
+        if e.high < notion.max_error(e.norm) and assessment.rows >= REPORT.fewest_rows:
             return (
                 f"No miscalibration found: the error reads {middle} points and may be up to "
                 f"{high} points ({percent(e.level)} interval); {typical}."
@@ -108,15 +108,15 @@ def verdict(assessment: Assessment) -> str:
             f"the error reads {value}; {typical}."
         )
     direction = side(e, assessment.balance)
-    if notion.reading.sure and direction:
+    if notion.reading.about_confidence and direction:
         return f"{'Overconfident' if direction > 0 else 'Underconfident'} by {value}; {typical}."
-    if notion.one_class and direction:
+    if notion.is_binary and direction:
         way = "high" if direction > 0 else "low"
         return f"Scores of {called(assessment.pos_label)} too {way} by {value}; {typical}."
     if notion.canonical:
         return f"Class probabilities off by {value}; {typical}."
     what = "Class probabilities off" if notion.classwise else "Off"
-    mixed = ", too high at some scores and too low at others" if both_ways(assessment.curve) else ""
+    mixed = ", too high at some scores and too low at others" if crosses_diagonal(assessment.curve) else ""
     return f"{what} by {value}{mixed}; {typical}."
 
 
@@ -128,7 +128,7 @@ def _of_many_classes(assessment: Assessment, typical: str) -> str:
     e = assessment.estimate
     unseen = f"among {len(assessment.classes)} classes who takes from whom cannot be seen"
     seen = f"what can be seen reads {points(e.value)} points, and {typical}"
-    if not sure(e, assessment.level):
+    if not is_rejected(e, assessment.level):
         return f"No miscalibration found, but {unseen}: {seen}."
     if not e.at_least:
         return (
@@ -139,10 +139,10 @@ def _of_many_classes(assessment: Assessment, typical: str) -> str:
     return f"Class probabilities off by {least}, since {unseen}; {seen}."
 
 
-def taking(assessment: Assessment) -> str:
+def transfer_sentence(assessment: Assessment) -> str:
     """Return a sentence on the classes that take probability from each other beyond doubt."""
     where = assessment.probability_transfer
-    if where is None or not sure(assessment.estimate, assessment.level):
+    if where is None or not is_rejected(assessment.estimate, assessment.level):
         return ""
     names = [short(called(name), 24) for name in assessment.classes]
     certain = [pair for pair in pairs(where, assessment.level) if pair.low > 0]
@@ -160,7 +160,7 @@ def taking(assessment: Assessment) -> str:
     return f"Per row on average, {listed}{more}."
 
 
-def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
+def crosses_diagonal(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
     """Tell whether the band lies above the diagonal at some scores and below it at others."""
     if isinstance(curve, ByClass) or curve.low is None or curve.high is None:
         return False
@@ -171,7 +171,7 @@ def both_ways(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
 
 def summary(assessment: Assessment) -> list[str]:
     """Return a few sentences: the verdict, who takes from whom, an example, the balance, what stands out."""
-    writers = (verdict, at_end, taking, example, balance, standing_out)
+    writers = (verdict, at_end, transfer_sentence, example, balance, rejected_subgroups)
     return [line for line in (write(assessment) for write in writers) if line]
 
 
@@ -180,7 +180,7 @@ def at_end(assessment: Assessment) -> str:
     return " ".join(remarks([("", assessment.estimate, False)]))
 
 
-def row_remarks(rows: Sequence[Row], what: str, level: float) -> tuple[str, ...]:
+def row_remarks(rows: Sequence[SubgroupResult], what: str, level: float) -> tuple[str, ...]:
     """Return explanations of numbers in a table of classes or groups that look contradictory."""
     return remarks([(short(called(row.name, what), 24), row.estimate, row.off(level)) for row in rows])
 
@@ -191,13 +191,13 @@ def example(assessment: Assessment) -> str:
     if isinstance(curve, ByClass):
         return ""
     # Without a verdict the worst of many scores is chance's choice: the most common one speaks.
-    rejected = sure(assessment.estimates[assessment.curve_notion], assessment.level)
-    score = telling(curve, worst=rejected)
+    rejected = is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
+    score = most_informative_score(curve, worst=rejected)
     if score is None:
         return ""
     at: Point = curve.at(score)
     middle, low, high = shares(*(float(each) for each in (at.value, at.low, at.high)))
-    reading = named(assessment.curve_notion).reading
+    reading = get_notion(assessment.curve_notion).reading
     happens, what = (
         reading.happens,
         "score" if assessment.curve_notion == assessment.notion else reading.score,
@@ -208,9 +208,9 @@ def example(assessment: Assessment) -> str:
     return f"{text}." if rejected else ""
 
 
-def telling(curve: ReliabilityCurve, *, worst: bool) -> float | None:
+def most_informative_score(curve: ReliabilityCurve, *, worst: bool) -> float | None:
     """Return the score that is furthest off, by the end of its band; or the one with most rows nearby."""
-    scores = occurring(curve)
+    scores = observed_scores(curve)
     at: Point = curve.at(scores)
     known = (at.n_eff >= REPORT.example_rows) & np.isfinite(at.low)
     if not known.any():
@@ -222,7 +222,7 @@ def telling(curve: ReliabilityCurve, *, worst: bool) -> float | None:
     return float(scores[most])
 
 
-def occurring(curve: ReliabilityCurve) -> Array:
+def observed_scores(curve: ReliabilityCurve) -> Array:
     """Return the scores that rows have: all of them where they are few, otherwise round ones and levels.
 
     Beside a level only the level itself is sure to occur.
@@ -242,8 +242,8 @@ def _cell(edges: Array, scores: Array) -> Array:
 
 def balance(assessment: Assessment) -> str:
     """Return a sentence on mean confidence against accuracy, or on mean score against frequency."""
-    notion = named(assessment.curve_notion)
-    by_class = notion.one_class and not notion.reading.sure
+    notion = get_notion(assessment.curve_notion)
+    by_class = notion.is_binary and not notion.reading.about_confidence
     b = assessment.balance if by_class or assessment.accuracy is None else assessment.accuracy
     if b is None:
         return ""
@@ -286,7 +286,7 @@ def counts(b: Balance) -> str:
     return f"observed {observed} of {n}, expected {expected}"
 
 
-def standing_out(assessment: Assessment) -> str:
+def rejected_subgroups(assessment: Assessment) -> str:
     """Return for which groups or classes calibration is rejected, allowing for how many were looked at."""
     for what, rows in (("group", assessment.by_group), ("class", assessment.by_class)):
         if len(rows) < 2:
@@ -308,7 +308,7 @@ def standing_out(assessment: Assessment) -> str:
     return ""
 
 
-def too_few_clusters(rows: Sequence[Row], level: float) -> list[Row]:
+def too_few_clusters(rows: Sequence[SubgroupResult], level: float) -> list[SubgroupResult]:
     """Return the groups that no data could have rejected by themselves, having so few clusters.
 
     A test that looks at every way to turn the signs of k clusters has a p-value of at least 2^(1 - k).
@@ -327,7 +327,7 @@ def cases(assessment: Assessment) -> str:
     found = assessment.clinical
     if found is None or found.ratio is None:
         return ""
-    event = next(own.reading.event for name in assessment.estimates if (own := named(name)).one_class)
+    event = next(own.reading.event for name in assessment.estimates if (own := get_notion(name)).is_binary)
     whose = f"that the {event}" if event else f"of {called(assessment.pos_label)}"
     ratio = found.ratio
     if ratio.value == 0:
@@ -336,10 +336,10 @@ def cases(assessment: Assessment) -> str:
     return f"Summed over all rows, the scores {whose} are {_times(ratio)}{chance}."
 
 
-def _times(ratio: Measured) -> str:
+def _times(ratio: IntervalEstimate) -> str:
     """Return how many times too high or too low scores are by an O:E ratio above 0, with its interval.
 
-    >>> _times(Measured(0.5, 0.4, 0.625)), _times(Measured(1.5, 1.2, 1.9))
+    >>> _times(IntervalEstimate(0.5, 0.4, 0.625)), _times(IntervalEstimate(1.5, 1.2, 1.9))
     ('2.00 times too high (1.60 to 2.50)', '1.50 times too low (1.20 to 1.90)')
     """
     if ratio.value >= 1:
@@ -352,7 +352,11 @@ def _times(ratio: Measured) -> str:
 def recommended(assessment: Assessment) -> bool:
     """Tell whether to recalibrate: where calibration is rejected, and a map is better beyond doubt."""
     recalibration = assessment.recalibration
-    return recalibration is not None and recalibration.helps and sure(assessment.estimate, assessment.level)
+    return (
+        recalibration is not None
+        and recalibration.helps
+        and is_rejected(assessment.estimate, assessment.level)
+    )
 
 
 def advice(assessment: Assessment) -> str:
@@ -385,11 +389,13 @@ def advice(assessment: Assessment) -> str:
     simple = recalibration.by_temperature / recalibration.gain.value if finite else 0.0
     tenths = TENTHS.get(round(10 * simple), "all" if simple > 0.95 else "")
     known = recalibration.temperature is not None and tenths
-    named = f"; a temperature of {recalibration.temperature:.3g} does {tenths} of it" if known else ""
-    return f"Recalibrating would {what}{named}."
+    temperature_note = (
+        f"; a temperature of {recalibration.temperature:.3g} does {tenths} of it" if known else ""
+    )
+    return f"Recalibrating would {what}{temperature_note}."
 
 
-def gained(assessment: Assessment) -> str:
+def gain_sentence(assessment: Assessment) -> str:
     """Return a sentence on the cross-validated gain with its interval; empty where there is none."""
     recalibration = assessment.recalibration
     if recalibration is None or not np.isfinite(recalibration.gain.value):
@@ -407,18 +413,18 @@ def gained(assessment: Assessment) -> str:
 
 def _by_shown(assessment: Assessment) -> str:
     """Return by which notion recalibrating is judged, where that is not the headline's."""
-    shown = named(assessment.curve_notion).reading.title
+    shown = get_notion(assessment.curve_notion).reading.title
     return "" if assessment.curve_notion == assessment.notion else f" by the {shown} notion"
 
 
-def adjusted_p(row: Row) -> str:
+def adjusted_p(row: SubgroupResult) -> str:
     """Return the adjusted p-value of a row; a bound, where simulations can show none smaller."""
     return f"{'≤ ' * row.estimate.at_floor}{row.p_adjusted:.2g}"
 
 
 def methods(assessment: Assessment) -> str:
     """Return what to write in a paper."""
-    e, notion = assessment.estimate, named(assessment.notion)
+    e, notion = assessment.estimate, get_notion(assessment.notion)
     title = notion.reading.title
     weighted = (
         ""

@@ -1,5 +1,5 @@
 """Files that are there whole or not at all, and CSV text."""
 
-from calibrant.atomic.whole import csv_text, identity, is_beginning, whole_file, write_whole
+from calibrant.atomic.files import atomic_file, csv_text, identity, is_partial_file, write_atomic
 
-__all__ = ["csv_text", "identity", "is_beginning", "whole_file", "write_whole"]
+__all__ = ["atomic_file", "csv_text", "identity", "is_partial_file", "write_atomic"]

@@ -10,7 +10,7 @@ import click
 from calibrant.cli.options import DATA, EXITS, options, output
 from calibrant.cli.output import check_outputs, printable, tell, tell_json, write
 from calibrant.cli.progress import Bar
-from calibrant.cli.source import Source, has_matrix, name_of, read_rows, read_source, refusing, settled
+from calibrant.cli.source import CommandInput, has_matrix, name_of, read_rows, read_source, refusing, settled
 
 if TYPE_CHECKING:
     from calibrant import Calibrator
@@ -57,9 +57,9 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
     """
     check_outputs([file], out, format=given["format"])
 
-    known = settled(given, one_score=True)
+    known = settled(given, single_score=True)
 
-    def fitted(source: Source) -> Calibrator:
+    def fitted(source: CommandInput) -> Calibrator:
         return source.calibrator(method, known["notion"])
 
     together = known["notion"] is None and has_matrix(file, known)
@@ -75,11 +75,11 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
 
 def _about(calibrator: Calibrator) -> str:
     """Return what is mapped."""
-    from calibrant.tasks import named
+    from calibrant.tasks import get_notion
 
     if not calibrator.is_vector:
         return f"{len(calibrator.classes_)} classes"
-    notion = named(calibrator.notion_)
+    notion = get_notion(calibrator.notion_)
     label = notion.label(calibrator.classes_, 1)
     return f"the {notion.reading.score}" if label is None else f"the score of class {label}"
 

@@ -23,7 +23,7 @@ from calibrant.cli.output import (
     write,
     writing,
 )
-from calibrant.cli.source import Source, read_source, settled
+from calibrant.cli.source import CommandInput, read_source, settled
 from calibrant.inputs.printed import as_text
 from calibrant.inputs.wording import number, sample_size, with_interval
 
@@ -40,7 +40,7 @@ _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def _check_limits(limit: float | None, most: float | None, cost: Any, given: dict[str, Any]) -> None:
     """Refuse none or both of the limits, costs that no limit is of, and a limit that no error can reach."""
-    from calibrant.tasks import named
+    from calibrant.tasks import get_notion
 
     if (limit is None) == (most is None):
         raise click.UsageError("give one limit: --max-ece, or --max-regret with --cost")
@@ -51,7 +51,7 @@ def _check_limits(limit: float | None, most: float | None, cost: Any, given: dic
         raise click.BadParameter(f"{most:g} is not above 0", ctx=context, param_hint="'--max-regret'")
     if limit is not None:
         notion = settled(given)["notion"]
-        largest = 1.0 if notion is None else named(notion).most(given["norm"])
+        largest = 1.0 if notion is None else get_notion(notion).max_error(given["norm"])
         if not 0 < limit <= largest:
             hint = f"; write {limit / 100:g}" if largest < limit <= 100 else ""
             reason = f"{limit:g} does not lie in (0, {largest:.4g}]{hint}"
@@ -128,11 +128,11 @@ class Verdict:
     @property
     def rows(self) -> float:
         """Guess the rows at which the interval would lie on one side, if the estimate stayed."""
-        found = self.measured
-        above = found.value > self.limit
-        arm = found.value - found.low if above else found.high - found.value
-        distance = abs(self.limit - found.value)
-        return found.n * (arm / distance) ** 2 if distance > 0 else math.inf
+        result = self.measured
+        above = result.value > self.limit
+        arm = result.value - result.low if above else result.high - result.value
+        distance = abs(self.limit - result.value)
+        return result.n * (arm / distance) ** 2 if distance > 0 else math.inf
 
     @property
     def sentence(self) -> str:
@@ -204,8 +204,8 @@ class RegretVerdict(Verdict):
     @property
     def shown(self) -> str:
         """Value and interval, per row."""
-        found = self.measured
-        return with_interval(found.value, found.low, found.high, found.level, unit=" per row")
+        result = self.measured
+        return with_interval(result.value, result.low, result.high, result.level, unit=" per row")
 
     @property
     def size(self) -> str:
@@ -282,7 +282,7 @@ def check(
         with writing(junit):
             os.unlink(os.path.realpath(junit))
 
-    def held(source: Source) -> Verdict:
+    def check_limit(source: CommandInput) -> Verdict:
         options = {"level": given["level"], "rng": given["seed"]}
         if limit is None:
             assert most is not None
@@ -292,9 +292,9 @@ def check(
         named = None if estimator == "auto" else source.ask("estimate", estimator=estimator, **options)
         return Verdict(default, limit, inconclusive, named)
 
-    source = read_source(file, given, held)
+    source = read_source(file, given, check_limit)
     with source.refusing():
-        verdict = held(source)
+        verdict = check_limit(source)
     if junit is not None:
         write(junit, verdict.to_junit(source.about["source"]))
     try:

@@ -144,14 +144,14 @@ def _aligned(data: dict[str, Data]) -> tuple[dict[str, Any], tuple[Any, ...] | N
         scores[name] = model.y_prob
         if model.y_prob.ndim == 1:
             continue
-        own = model.labels
-        order = own if order is None else order
-        if own is not None and order is not None and set(own) == set(order):
-            scores[name] = model.y_prob[:, [own.index(label) for label in order]]
-        elif own != order:
+        model_labels = model.labels
+        order = model_labels if order is None else order
+        if model_labels is not None and order is not None and set(model_labels) == set(order):
+            scores[name] = model.y_prob[:, [model_labels.index(label) for label in order]]
+        elif model_labels != order:
             from calibrant.inputs import show
 
-            both = f"{show(*order or ())} and, for {name!r}, {show(*own or ())}"
+            both = f"{show(*order or ())} and, for {name!r}, {show(*model_labels or ())}"
             raise Refused(f"models must have the same classes, got {both}")
     return scores, order, first.pos_label
 

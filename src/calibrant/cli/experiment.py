@@ -437,9 +437,9 @@ def _lines(summary: Summary, reading: str) -> Iterator[str]:
                 yield " ".join([name.ljust(wide), *cells])
             yield ""
         counts = zip(settings.estimators, failed.sum(axis=1), strict=True)
-        told = [f"{name} ({count})" for name, count in counts if count]
-        if told:
-            yield f"samples without an estimate, whose models count as infinitely wrong: {', '.join(told)}"
+        listed = [f"{name} ({count})" for name, count in counts if count]
+        if listed:
+            yield f"samples without an estimate, whose models count as infinitely wrong: {', '.join(listed)}"
             yield ""
 
 

@@ -23,7 +23,7 @@ from calibrant.cli.output import (
 )
 from calibrant.cli.progress import Bar
 from calibrant.cli.source import (
-    Source,
+    CommandInput,
     arguments,
     origin,
     read,
@@ -59,11 +59,11 @@ def ece(file: str, estimator: str, as_json: bool, **given: Any) -> None:
       cat scores.csv | calibrant ece - --label y --scores score --pos-label spam --json
     """
 
-    def measured(source: Source) -> tuple[dict[str, Any], str]:
-        from calibrant.estimators.base import chosen_for
+    def measured(source: CommandInput) -> tuple[dict[str, Any], str]:
+        from calibrant.estimators.base import estimator_for
 
         notion, norm = source.notion, given["norm"]
-        chosen = chosen_for(notion, estimator, norm)
+        chosen = estimator_for(notion, estimator, norm)
         if norm == "max" or not chosen.measures_ece:
             value = source.ask("ece", estimator=estimator, norm=norm)
             values = {"value": value, "notion": notion.name, "estimator": str(chosen), "norm": norm}
@@ -162,14 +162,14 @@ def curve(
         raise click.UsageError("--csv prints the whole curve; give it without --json and --at")
     check_outputs([file, names_file(given["class_names"])], out, format=given["format"])
     check_drawable(out)
-    settled(given, one_score=True)
+    settled(given, single_score=True)
     options: dict[str, Any] = {"level": given["level"], "rng": given["seed"]}
     if by_density:
         options |= {"method": "density", "bandwidth": bandwidth}
     if simultaneous:
         options |= {"band": "simultaneous"}
 
-    def fitted(source: Source, **progress: Any) -> Any:
+    def fitted(source: CommandInput, **progress: Any) -> Any:
         return source.ask("reliability_curve", **options, **progress)
 
     source = read_source(file, given, fitted)
@@ -183,8 +183,8 @@ def curve(
         several = {"points": points} if len(points) > 1 else {}
         tell_json((points[0] if points else {}) | {"level": given["level"]} | source.about | several)
     elif as_json:
-        found = [fit._thinned().to_dict() for fit in curves.values()]
-        tell_json((found[0] if len(found) == 1 else {"curves": found}) | source.about)
+        measurement = [fit._thinned().to_dict() for fit in curves.values()]
+        tell_json((measurement[0] if len(measurement) == 1 else {"curves": measurement}) | source.about)
     elif at or out is not None:
         for point in points:
             tell(_sentence(point, given["level"]))
@@ -209,15 +209,15 @@ def _points(curve: ReliabilityCurve, label: Any, at: tuple[float, ...]) -> Itera
 
 
 def _sentence(point: dict[str, Any], level: float) -> str:
-    asked = about(point["notion"], point["label"])
+    requested = about(point["notion"], point["label"])
     if point["value"] is None:
         why = "does not occur" if point["discrete"] else "has no rows nearby"
-        return f"score {point['score']:g}: {why} ({asked})"
+        return f"score {point['score']:g}: {why} ({requested})"
     n = point["n_eff"]
     few = ", too few to tell" if n < REPORT.assessed_rows else ""
     rows = sample_size(n) if point["discrete"] else f"effective local sample size {n:,.0f}"
     frequency = with_interval(point["value"], point["low"], point["high"], level)
-    return f"score {point['score']:g}: observed frequency {frequency}, {rows}{few} ({asked})"
+    return f"score {point['score']:g}: observed frequency {frequency}, {rows}{few} ({requested})"
 
 
 def _picture(path: Path, result: Any) -> bytes:
@@ -273,7 +273,7 @@ def recommend(
       calibrant recommend predictions.csv --n 200 --notion classwise
       calibrant recommend predictions.csv --estimator auto --estimator uniform:15 --json
     """
-    given = settled(given, one_score=True)
+    given = settled(given, single_score=True)
     check_outputs([file], format=given["format"])
     data = read(file, given, labelled=False)[""]
     tell_cautions(data.cautions)
@@ -317,24 +317,26 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
       calibrant regret predictions.csv --cost costs.csv --json
       calibrant regret predictions.csv -o decisions.png
     """
-    asked: dict[str, Any] = {"level": given["level"], "rng": given["seed"]}
+    requested: dict[str, Any] = {"level": given["level"], "rng": given["seed"]}
 
-    def answered(source: Source) -> Any:
+    def answered(source: CommandInput) -> Any:
         return (
-            source.ask("regret_curve", **asked) if cost is None else source.ask("regret", cost=cost, **asked)
+            source.ask("regret_curve", **requested)
+            if cost is None
+            else source.ask("regret", cost=cost, **requested)
         )
 
     check_outputs([file, names_file(given["class_names"])], out, format=given["format"])
     check_drawable(out)
     source = read_source(file, given, answered)
     with source.refusing():
-        found = answered(source)
+        measurement = answered(source)
         best = None
-        if cost is not None and found.threshold is not None:
-            best = source.ask("best_threshold", cost=cost, **asked)
-        curve: Any = found if cost is None else None
+        if cost is not None and measurement.threshold is not None:
+            best = source.ask("best_threshold", cost=cost, **requested)
+        curve: Any = measurement if cost is None else None
         if out is not None and curve is None and best is None:
-            curve = source.ask("regret_curve", **asked)
+            curve = source.ask("regret_curve", **requested)
     if out is not None:
         figure = new_figure(4.5, 4.7 if best is None else 3.4)
         if best is None:
@@ -344,8 +346,8 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
         write(out, drawn(figure, out))
     if as_json:
         about = {} if best is None else {"best": best.to_dict()}
-        tell_json(found.to_dict() | about | source.about)
+        tell_json(measurement.to_dict() | about | source.about)
         return
-    tell(str(found))
+    tell(str(measurement))
     if best is not None:
         tell(str(best))

@@ -111,21 +111,23 @@ def check_outputs(
             raise Refused(f"cannot write {path}: {path.parent} is no folder")
         if path.exists() and not path.is_file():
             continue  # a device or a pipe holds nothing; a folder is refused when it is written
-        own = identity(path)
-        if own in written:
-            raise Refused(f"outputs must be two files, got {written[own]} and {path}")
-        written[own] = path
-    if (own := _redirected(sys.stdout)) is not None:
-        written.setdefault(own, Path("standard output"))
+        file_identity = identity(path)
+        if file_identity in written:
+            raise Refused(f"outputs must be two files, got {written[file_identity]} and {path}")
+        written[file_identity] = path
+    if (file_identity := _redirected(sys.stdout)) is not None:
+        written.setdefault(file_identity, Path("standard output"))
     for source in inputs:
         if source is None:
             continue
         read = (
             [_redirected(sys.stdin)] if source == "-" else [identity(file) for file in _files(source, format)]
         )
-        for own in read:
-            if own in written:
-                raise Refused(f"cannot write {written[own]}: it is an input, {source}; give another name")
+        for file_identity in read:
+            if file_identity in written:
+                raise Refused(
+                    f"cannot write {written[file_identity]}: it is an input, {source}; give another name"
+                )
 
 
 def _files(source: str | Path, format: str | None) -> list[str]:
@@ -163,10 +165,10 @@ def writing(path: Path) -> Iterator[None]:
 
 def write(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all."""
-    from calibrant.atomic import write_whole
+    from calibrant.atomic import write_atomic
 
     with writing(path):
-        write_whole(path, [content.encode() if isinstance(content, str) else content])
+        write_atomic(path, [content.encode() if isinstance(content, str) else content])
 
 
 def check_drawable(out: Path | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 if TYPE_CHECKING:
-    from calibrant.data import Reading
+    from calibrant.data import ReadProgress
 
 # Seconds before work shows how far it is.
 PATIENCE = 1.0
@@ -57,6 +57,6 @@ class Bar:
                 self.bar.__enter__()
             self.bar.update(done - self.before - self.bar.pos, text)
 
-    def reading(self, reading: Reading) -> None:
+    def reading(self, reading: ReadProgress) -> None:
         """Report how far a reading of files is."""
         self(round(1000 * reading.share), 1000, f"{reading.rate:,.0f} rows/s")

@@ -21,7 +21,7 @@ from calibrant.cli.progress import Bar
 
 if TYPE_CHECKING:
     from calibrant import Calibrator, Sketch
-    from calibrant.data import Asked, Data
+    from calibrant.data import ColumnRequest, Data
     from calibrant.inputs import Words
     from calibrant.tasks.notions import Notion
 
@@ -98,23 +98,23 @@ def noting() -> Iterator[None]:
     """Tell what the library warns of in one line each, and no longer."""
     from calibrant.inputs import InputWarning
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", InputWarning)
         yield
-    for one in told:
-        if issubclass(one.category, InputWarning):
-            note(f"caution: {one.message}")
+    for warning in caught:
+        if issubclass(warning.category, InputWarning):
+            note(f"caution: {warning.message}")
         else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
-def settled(given: dict[str, Any], *, one_score: bool = False) -> dict[str, Any]:
+def settled(given: dict[str, Any], *, single_score: bool = False) -> dict[str, Any]:
     """Return the options of a command with a pair of columns as label, scores and notion.
 
     A notion that the library does not know is refused before anything is read, and so is the
-    canonical notion if the command measures `one_score` at a time or the other options do.
+    canonical notion if the command measures `single_score` at a time or the other options do.
     """
-    from calibrant.tasks.notions import check_whole, named, refuse_whole
+    from calibrant.tasks.notions import check_canonical_options, get_notion, refuse_canonical
 
     correct, confidence = given.get("correct"), given.get("confidence")
     if (correct is None) != (confidence is None):
@@ -125,12 +125,14 @@ def settled(given: dict[str, Any], *, one_score: bool = False) -> dict[str, Any]
         given = given | {"label": correct, "scores": (confidence,), "notion": given["notion"] or OF_PAIRS}
     with refusing():
         if given["notion"] is not None:
-            notion = named(given["notion"])
+            notion = get_notion(given["notion"])
             if correct is not None and not notion.correctness_pairs:
                 raise click.UsageError(f"--correct and --confidence are no columns of --notion {notion}")
-        if one_score:
-            refuse_whole(given["notion"])
-        check_whole(given["notion"], clustered=given.get("cluster") is not None, norm=given.get("norm"))
+        if single_score:
+            refuse_canonical(given["notion"])
+        check_canonical_options(
+            given["notion"], clustered=given.get("cluster") is not None, norm=given.get("norm")
+        )
     return given
 
 
@@ -142,19 +144,19 @@ def read(
     models: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, Data]:
     """Return the data of a file, by model; without models there is one, called ""."""
-    asked = _asked(given, labelled=labelled)
+    default = _asked(given, labelled=labelled)
     with refusing(), Bar("reading", given["quiet"]) as bar:
         from calibrant.data import load_models
 
-        return load_models(file, asked, models, format=given["format"], progress=bar)
+        return load_models(file, default, models, format=given["format"], progress=bar)
 
 
-def _asked(given: dict[str, Any], *, labelled: bool = True) -> Asked:
-    from calibrant.data import Asked
+def _asked(given: dict[str, Any], *, labelled: bool = True) -> ColumnRequest:
+    from calibrant.data import ColumnRequest
 
     options = ("label", "scores", "sample_weight", "counts", "groups", "cluster", "notion")
     roles: dict[str, Any] = {role: given.get(role) for role in options}
-    return Asked(**roles, positive=given["pos_label"], labelled=labelled, percent=given["percent"])
+    return ColumnRequest(**roles, positive=given["pos_label"], labelled=labelled, percent=given["percent"])
 
 
 def arguments(data: Data) -> dict[str, Any]:
@@ -190,7 +192,7 @@ def stem_of(file: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class CommandInput:
     """What a command asks about: rows in memory, or sums over rows.
 
     Attributes
@@ -258,7 +260,7 @@ class Source:
         It keeps the columns of scores that it was fitted to, for `calibrate apply`.
         """
         from calibrant import Calibrator, inputs
-        from calibrant.tasks import CalibrationTask, named
+        from calibrant.tasks import CalibrationTask, get_notion
 
         columns, positive = self.columns, None
         if not self.options:
@@ -272,28 +274,28 @@ class Source:
             if notion is None:
                 calibrator.fit(scores, labels, **weights)
             else:
-                by_name = not named(notion).correctness_pairs
+                by_name = not get_notion(notion).correctness_pairs
                 rows = inputs.predictions(labels, scores, by_name=by_name, **known, **weights)
-                calibrator._fit_task(CalibrationTask.of(rows, named(notion)))
+                calibrator._fit_task(CalibrationTask.of(rows, get_notion(notion)))
                 positive = rows.positive
         tell_cautions(self.cautions)
         self.cautions.clear()
         if calibrator.is_vector and len(columns) > 1:
-            one_class = named(calibrator.notion_).one_class
-            columns = () if positive is None or not one_class else columns[positive : positive + 1]
+            is_binary = get_notion(calibrator.notion_).is_binary
+            columns = () if positive is None or not is_binary else columns[positive : positive + 1]
         calibrator.columns_ = tuple(columns) or None
         return calibrator
 
 
-def read_rows(file: str, given: dict[str, Any]) -> Source:
+def read_rows(file: str, given: dict[str, Any]) -> CommandInput:
     """Return the rows of a file."""
-    from calibrant.tasks.notions import named
+    from calibrant.tasks.notions import get_notion
 
     data = read(file, given)[""]
     clusters = {} if data.cluster is None else {"cluster": data.cluster}
-    return Source(
+    return CommandInput(
         (data.y_true, data.y_prob),
-        named(data.notion),
+        get_notion(data.notion),
         data.y_prob.ndim == 1,
         origin(file, len(data.y_prob)) | {"read": "rows"},
         data.source,
@@ -321,7 +323,7 @@ def has_matrix(file: str, given: dict[str, Any]) -> bool:
         return n_scores(file, _asked(given), given["format"]) > 1
 
 
-def _of_files(file: str, given: dict[str, Any]) -> Source:
+def _of_files(file: str, given: dict[str, Any]) -> CommandInput:
     with refusing(), Bar("reading", given["quiet"]) as bar:
         from calibrant.data import stream
 
@@ -330,41 +332,43 @@ def _of_files(file: str, given: dict[str, Any]) -> Source:
     return _of_sums(streamed.sketches, about, streamed.source, streamed.columns["scores"])
 
 
-def _of_sketch(file: str, given: dict[str, Any]) -> Source:
+def _of_sketch(file: str, given: dict[str, Any]) -> CommandInput:
     """Return the sums of a file that holds a sketch, which has settled what is asked."""
     from calibrant import Sketch
-    from calibrant.tasks.notions import named
+    from calibrant.tasks.notions import get_notion
 
-    if told := [words().called(option) for option in COLUMNS if given.get(option)]:
-        raise Refused(f"{file}: is a sketch, which has no columns; leave out {', '.join(told)}")
+    if caught := [words().called(option) for option in COLUMNS if given.get(option)]:
+        raise Refused(f"{file}: is a sketch, which has no columns; leave out {', '.join(caught)}")
     with refusing():
         sketch = Sketch.load(file)
     if not sketch.totals.rows:
         raise Refused(f"{file}: is a sketch of no rows")
-    if given["notion"] is not None and named(given["notion"]) != named(sketch.notion):
+    if given["notion"] is not None and get_notion(given["notion"]) != get_notion(sketch.notion):
         raise Refused(f"{file}: is a sketch of --notion {sketch.notion}, and cannot be asked for another")
     return _of_sums({None: sketch}, origin(file, sketch.totals.rows) | {"read": "sums"}, name_of(file))
 
 
 def _of_sums(
     sketches: Mapping[Any, Sketch], about: dict[str, Any], name: str = "", columns: Sequence[str] = ()
-) -> Source:
-    from calibrant.tasks.notions import named
+) -> CommandInput:
+    from calibrant.tasks.notions import get_notion
 
     first, *others = sketches.values()
     sketch = sum(others, start=first)
     cautions = list(sketch._task.cautions) if sketch.totals.renormalised else []
     groups = None if None in sketches else sketches
-    return Source((sketch,), named(sketch.notion), sketch.is_vector, about, name, columns, cautions, groups)
+    return CommandInput(
+        (sketch,), get_notion(sketch.notion), sketch.is_vector, about, name, columns, cautions, groups
+    )
 
 
 def read_source(
     file: str,
     given: dict[str, Any],
-    ask: Callable[[Source], object] = lambda source: None,
+    ask: Callable[[CommandInput], object] = lambda source: None,
     *,
     as_rows: bool = False,
-) -> Source:
+) -> CommandInput:
     """Return what a path holds: rows, or sums if there are too many rows.
 
     Rows in clusters, those that are compared as a whole, and those that are wanted as rows, stay rows,
@@ -373,14 +377,16 @@ def read_source(
     `ask` is asked of a handful of rows before a long reading: what is wrong with an option is said at once.
     """
     from calibrant.data.files import is_sketch
-    from calibrant.tasks.notions import named
+    from calibrant.tasks.notions import get_notion
 
     given = settled(given)
     names = read_class_names(given.get("class_names"))
     if is_sketch(file):
         return replace(_of_sketch(file, given), class_names=names)
     notion = given["notion"]
-    as_rows = as_rows or given.get("cluster") is not None or (notion is not None and named(notion).canonical)
+    as_rows = (
+        as_rows or given.get("cluster") is not None or (notion is not None and get_notion(notion).canonical)
+    )
     large, size = False, ""
     if file != "-" and not as_rows:
         from calibrant.data import is_large
@@ -394,18 +400,18 @@ def read_source(
         source = _of_files(file, given)
     else:
         source = read_rows(file, given)
-    if given["pos_label"] is not None and not (source.vector or source.notion.one_class):
+    if given["pos_label"] is not None and not (source.vector or source.notion.is_binary):
         raise Refused("--pos-label asks about one class of several: add --notion binary")
     return replace(source, class_names=names)
 
 
-def _few_rows(notion: str | None) -> Source:
+def _few_rows(notion: str | None) -> CommandInput:
     """Return sums of a few rows: of one score, or of as many as the notion looks at and one more."""
     from calibrant import Sketch
-    from calibrant.tasks.notions import usual
+    from calibrant.tasks.notions import default_notion
 
-    asked = usual(notion, vector=True)
+    default = default_notion(notion, vector=True)
     scores: Any = [0.2, 0.8, 0.6, 0.6]
-    if asked.top > 1:
-        scores = [[1 / (asked.top + 1)] * (asked.top + 1)] * 4
-    return _of_sums({None: Sketch(asked.name).update([0, 1, 0, 1], scores)}, {})
+    if default.top > 1:
+        scores = [[1 / (default.top + 1)] * (default.top + 1)] * 4
+    return _of_sums({None: Sketch(default.name).update([0, 1, 0, 1], scores)}, {})

@@ -20,14 +20,14 @@ def versions() -> dict[str, str]:
     >>> versions()["loops"] == compiled.in_use()
     True
     """
-    found = {"python": platform.python_version(), "platform": platform.platform()}
+    versions_by_name = {"python": platform.python_version(), "platform": platform.platform()}
     for name in (*NEEDED, *OPTIONAL):
         try:
-            found[name] = version(name)
+            versions_by_name[name] = version(name)
         except PackageNotFoundError:
             if name in NEEDED:
-                found[name] = "not installed"
-    return {**found, "loops": compiled.in_use(), "threads": str(threads())}
+                versions_by_name[name] = "not installed"
+    return {**versions_by_name, "loops": compiled.in_use(), "threads": str(threads())}
 
 
 def show_versions() -> None:

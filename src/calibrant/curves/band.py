@@ -143,11 +143,11 @@ def _groups(score_data: ScoreData) -> tuple[Bins, Array]:
     """
     cells, squares = (_cells(data).sums.bins for data in (score_data, score_data.squared()))
     occupied = cells.w > 0
-    parts = [part[occupied] for part in (cells.w, cells.ws, cells.wy, squares.w)]
+    parts = [array[occupied] for array in (cells.w, cells.ws, cells.wy, squares.w)]
     if parts[0].size > GROUPS:
         rank = (np.cumsum(parts[0]) - parts[0] / 2) / parts[0].sum()
         _, start = np.unique((rank * GROUPS).astype(np.intp), return_index=True)
-        parts = [np.add.reduceat(part, start) for part in parts]
+        parts = [np.add.reduceat(array, start) for array in parts]
     return Bins(*parts[:3]), parts[3]
 
 

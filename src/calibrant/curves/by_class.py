@@ -114,20 +114,20 @@ def rename_classes(result: Result, names: Mapping[Any, str]) -> Result:
         renamed = tuple(rename_classes(each, names) for each in renamed)
     elif is_dataclass(result) and not isinstance(result, type):
         parts = {each.name: getattr(result, each.name) for each in fields(result)}
-        changes = {key: _renamed_part(key, part, names) for key, part in parts.items()}
+        changes = {key: _renamed_part(key, array, names) for key, array in parts.items()}
         renamed = replace(result, **{key: each for key, each in changes.items() if each is not parts[key]})
     return cast(Result, renamed)
 
 
-def _renamed_part(key: str, part: Any, names: Mapping[Any, str]) -> Any:
+def _renamed_part(key: str, array: Any, names: Mapping[Any, str]) -> Any:
     """Return a field of a result with names in place of labels."""
     if key == "label":
-        return part if part is None else names.get(part, part)
+        return array if array is None else names.get(array, array)
     if key == "labels":
-        return tuple(names.get(label, label) for label in part)
-    if key == "by_class" and isinstance(part, Mapping):
-        return _renamed(part._results if isinstance(part, ByClass) else part, names)
-    return rename_classes(part, names)
+        return tuple(names.get(label, label) for label in array)
+    if key == "by_class" and isinstance(array, Mapping):
+        return _renamed(array._results if isinstance(array, ByClass) else array, names)
+    return rename_classes(array, names)
 
 
 def _renamed(results: Mapping[Any, Any], names: Mapping[Any, str]) -> ByClass[Any]:

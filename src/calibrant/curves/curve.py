@@ -46,7 +46,7 @@ from calibrant.inputs.wording import about, percent, size_name
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds import model_average
-from calibrant.posterior.score_effects import is_few
+from calibrant.posterior.score_effects import has_few_scores
 from calibrant.score_data import Array, Cells, Residuals, Sample, ScoreData
 from calibrant.settings import CURVES
 from calibrant.tasks import CalibrationTask
@@ -216,19 +216,19 @@ class ReliabilityCurve(Pictured, Printed, Serializable):
         scores : float or array
             Scores in [0, 1]. If the curve is discrete, only its distinct scores have values.
         """
-        asked = inputs.scores("scores", scores)
+        requested = inputs.scores("scores", scores)
         if self.discrete:
             tolerance = min(MATCH_DISTANCE, np.diff(self.score).min(initial=1.0) / 4)
-            nearest = np.abs(asked[..., None] - self.score).argmin(axis=-1)
-            has_value = np.abs(asked - self.score[nearest]) <= tolerance
+            nearest = np.abs(requested[..., None] - self.score).argmin(axis=-1)
+            has_value = np.abs(requested - self.score[nearest]) <= tolerance
         else:
             # The curve is constant between the outermost nodes and the ends of the support.
-            has_value = (asked >= self.support[0]) & (asked <= self.support[1])
+            has_value = (requested >= self.support[0]) & (requested <= self.support[1])
 
         def read(values: Array | None, otherwise: float = np.nan) -> Any:
             if values is None:
-                return np.full(asked.shape, np.nan)[()]
-            at = values[nearest] if self.discrete else np.interp(asked, self.score, values)
+                return np.full(requested.shape, np.nan)[()]
+            at = values[nearest] if self.discrete else np.interp(requested, self.score, values)
             return np.where(has_value, at, otherwise)[()]
 
         rows = read(self.n_eff, 0.0 if self.discrete else np.nan)
@@ -290,10 +290,10 @@ def curve_of(
     Examples
     --------
     >>> from calibrant.inputs import predictions
-    >>> from calibrant.tasks import named
+    >>> from calibrant.tasks import get_notion
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(1000)
-    >>> task = CalibrationTask.of(predictions(rng.random(1000) < score**2, score), named("binary"))
+    >>> task = CalibrationTask.of(predictions(rng.random(1000) < score**2, score), get_notion("binary"))
     >>> curve = curve_of(task)
     >>> curve
     ReliabilityCurve(class 1, n=1000, ECE 0.1..., bayes)
@@ -347,7 +347,7 @@ def _by_posterior(
         block, index = positions[k]
         score_data = block[index] if classwise else block
         residuals = task.residuals[k] if cached else Residuals.of(score_data)
-        discrete = is_few(residuals[residuals.mass > 0]) or posterior.scattered(k)
+        discrete = has_few_scores(residuals[residuals.mass > 0]) or posterior.has_independent_gaps(k)
         mixture = model_average(residuals, scattered=discrete)
         simultaneous = band == "simultaneous"
         if discrete:
@@ -356,7 +356,7 @@ def _by_posterior(
             curve = through_all_scores(
                 mixture, residuals, _support(score_data), level, simultaneous=simultaneous
             )
-        density = Density().fit_alike(score_data)
+        density = Density().fit_shared_bandwidth(score_data)
         return ReliabilityCurve(
             score=curve.score,
             value=curve.probability,
@@ -406,14 +406,14 @@ def _by_density(
     """Compute the curve of one problem as a ratio of kernel densities."""
     if isinstance(score_data, Sample):
         score_data = Cells.of(score_data) if score_data.expanded_size > CELLS_FROM else score_data.repeated()
-    fit = estimator.fit_alike(score_data)
+    fit = estimator.fit_shared_bandwidth(score_data)
     point, nearby = fit.frequency, fit.nearby
     probability, low, high = point, None, None
     if n_boot:
         drawn = _resampled(score_data, fit, n_boot, rng, progress)
         low, probability, high = _quantiles(drawn, [(1 - level) / 2, 0.5, (1 + level) / 2])
         low, probability, high = (
-            np.where(np.isnan(point), np.nan, part) for part in (low, probability, high)
+            np.where(np.isnan(point), np.nan, array) for array in (low, probability, high)
         )
     if band is None:
         low = high = None
@@ -466,7 +466,7 @@ def _levels(residuals: Residuals) -> Array:
 
 def _support(score_data: ScoreData) -> tuple[float, float]:
     """Return the range of possible scores, extended to the smallest observed score."""
-    return min(score_data.support[0], float(score_data.ranked(np.zeros(1))[0])), score_data.support[1]
+    return min(score_data.support[0], float(score_data.score_at_rank(np.zeros(1))[0])), score_data.support[1]
 
 
 def _resampled(
@@ -483,7 +483,9 @@ def _resampled(
     step = max(1, (1 << 19) // fit.score.size)
     for first in range(0, n_boot, step):
         size = min(step, n_boot - first)
-        curves[first : first + size] = estimator.fit_alike(score_data.resample(rng, size)).frequency
+        curves[first : first + size] = estimator.fit_shared_bandwidth(
+            score_data.resample(rng, size)
+        ).frequency
         if progress is not None:
             progress(first + size, n_boot)
     return curves

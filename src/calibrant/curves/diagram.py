@@ -137,9 +137,9 @@ def diagram_of(
     """Compute the reliability diagram of one problem.
 
     >>> from calibrant.score_data import Sample
-    >>> from calibrant.tasks.notions import named
+    >>> from calibrant.tasks.notions import get_notion
     >>> sample = Sample(np.array([0.1, 0.3, 0.8, 0.9]), np.array([False, True, True, True]))
-    >>> diagram = diagram_of(sample, binning="uniform:2", notion=named("binary"), label=1)
+    >>> diagram = diagram_of(sample, binning="uniform:2", notion=get_notion("binary"), label=1)
     >>> diagram
     ReliabilityDiagram(class 1, n=4, ECE 0.2250, uniform:2)
     >>> print(diagram)

@@ -15,7 +15,7 @@ from calibrant.inputs.codec import NOT_NEGATIVE, UNIT, Ascending, Probability, S
 from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import about, brief_size, count, number, sample_size, with_ends
 from calibrant.score_data import Array, ScoreData
-from calibrant.tasks.notions import Notion, named
+from calibrant.tasks.notions import Notion, get_notion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,7 +110,7 @@ def frequency_cells(frequency: float, low: float, high: float, n: float) -> list
 
 def check_subject(result: Any) -> None:
     """Raise an error for an unknown notion or an empty support."""
-    named(result.notion)
+    get_notion(result.notion)
     low, high = result.support
     if not low < high:
         raise InputError("support", "ascend", [low, high])
@@ -169,9 +169,9 @@ def histogram_of(
     """Count the scores of one problem by outcome.
 
     >>> from calibrant.score_data import Sample
-    >>> from calibrant.tasks.notions import named
+    >>> from calibrant.tasks.notions import get_notion
     >>> sample = Sample(np.array([0.2, 0.7, 0.9]), np.array([False, False, True]))
-    >>> counted = histogram_of(sample, bins=2, notion=named("binary"), label="dog")
+    >>> counted = histogram_of(sample, bins=2, notion=get_notion("binary"), label="dog")
     >>> counted.positive, counted.negative
     (array([0., 1.]), array([1., 1.]))
     >>> counted

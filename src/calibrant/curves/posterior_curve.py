@@ -19,9 +19,9 @@ import numpy as np
 
 from calibrant.curves.band import RIDGE, clopper_pearson
 from calibrant.parallel import cached_property
-from calibrant.posterior.log_odds import Mixture
+from calibrant.posterior.log_odds import LogOddsMixture
 from calibrant.posterior.log_odds.cells import expit, log_odds
-from calibrant.posterior.score_effects import is_few
+from calibrant.posterior.score_effects import has_few_scores
 from calibrant.score_data import Array, Residuals
 from calibrant.settings import CURVES
 
@@ -54,7 +54,7 @@ class Line:
     rows: Array
 
 
-def at_each_score(mixture: Mixture, residuals: Residuals, level: float, *, simultaneous: bool) -> Line:
+def at_each_score(mixture: LogOddsMixture, residuals: Residuals, level: float, *, simultaneous: bool) -> Line:
     """Return the curve at the distinct scores of the data, with an interval for each."""
     occupied = residuals[residuals.mass > 0]
     if simultaneous:
@@ -64,7 +64,12 @@ def at_each_score(mixture: Mixture, residuals: Residuals, level: float, *, simul
 
 
 def through_all_scores(
-    mixture: Mixture, residuals: Residuals, support: tuple[float, float], level: float, *, simultaneous: bool
+    mixture: LogOddsMixture,
+    residuals: Residuals,
+    support: tuple[float, float],
+    level: float,
+    *,
+    simultaneous: bool,
 ) -> Line:
     """Return the curve at all scores near a row."""
     occupied = residuals[residuals.mass > 0]
@@ -100,12 +105,12 @@ def through_all_scores(
 
 
 def beyond_all_scores(
-    mixture: Mixture, residuals: Residuals, support: tuple[float, float], level: float
+    mixture: LogOddsMixture, residuals: Residuals, support: tuple[float, float], level: float
 ) -> Line:
     """Return the curve at all scores in [0, 1]; far from every row it is the model average alone."""
     occupied = residuals[residuals.mass > 0]
     extra_scores = np.unique(np.concatenate([np.linspace(0, 1, NODES + 1), expit(mixture.at)]))
-    if is_few(occupied):
+    if has_few_scores(occupied):
         curve = at_each_score(mixture, occupied, level, simultaneous=False)
         # The mean of equal scores may differ from them by rounding.
         extra_scores = extra_scores[
@@ -123,7 +128,7 @@ def beyond_all_scores(
     )
     joined = [np.append(on_curve[has_value], beyond) for on_curve, beyond in parts]
     order = np.argsort(joined[0], kind="stable")
-    return Line(*(part[order] for part in joined))
+    return Line(*(array[order] for array in joined))
 
 
 def _max_distance(n: float) -> float:
@@ -143,7 +148,9 @@ def odds(score: Array, offset: float | None = None) -> Array:
     return np.asarray(np.log((inside + offset) / (1 - inside + offset)))
 
 
-def _banded(mixture: Mixture, score: Array, nearby: tuple[Array, Array], rows: Array, level: float) -> Line:
+def _banded(
+    mixture: LogOddsMixture, score: Array, nearby: tuple[Array, Array], rows: Array, level: float
+) -> Line:
     """Return the model average at some scores, with the union of its interval and the local interval."""
     logit = log_odds(score, mixture.cells.least)
     deviate = NormalDist().inv_cdf((1 + level) / 2)

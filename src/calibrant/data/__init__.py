@@ -3,18 +3,18 @@
 Nothing of a file is executed, and everything it says about its size is held against its size.
 """
 
-from calibrant.data.columns import Asked
+from calibrant.data.columns import ColumnRequest
 from calibrant.data.files import FORMATS
 from calibrant.data.mapped import map_files
-from calibrant.data.pipeline import Reading, Streamed, from_files, stream
+from calibrant.data.pipeline import FileSketches, ReadProgress, from_files, stream
 from calibrant.data.rows import Data, is_large, load_models, n_scores
 
 __all__ = [
     "FORMATS",
-    "Asked",
+    "ColumnRequest",
     "Data",
-    "Reading",
-    "Streamed",
+    "FileSketches",
+    "ReadProgress",
     "from_files",
     "is_large",
     "load_models",

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from calibrant import inputs
-from calibrant.data.columns import Asked, Roles
+from calibrant.data.columns import ColumnRequest, ColumnRoles
 from calibrant.data.files import MOST_COLUMNS
 from calibrant.data.values import (
     BOOLEANS,
@@ -38,7 +38,7 @@ Batch: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Meaning:
+class ResolvedSchema:
     """How batches are read, the same for every one.
 
     Attributes
@@ -57,7 +57,7 @@ class Meaning:
         The classes that the caller gave with a single column.
     """
 
-    roles: Roles
+    roles: ColumnRoles
     kinds: Mapping[str, Kind]
     notion: notions.Notion
     classes: tuple[Any, ...] | None
@@ -76,7 +76,7 @@ class Meaning:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class BatchRows:
     """The columns of a batch, each of its kind."""
 
     numbers: Mapping[str, Array]
@@ -96,7 +96,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class CheckedBatch:
     """The checked rows of a batch.
 
     Attributes
@@ -129,10 +129,10 @@ class Piece:
             return
         for value, rows in zip(groups.values, groups.rows(), strict=True):
             if rows.size:
-                yield value, inputs.some_rows(data, rows)
+                yield value, inputs.select_rows(data, rows)
 
 
-def kinds_of(batch: Batch, roles: Sequence[Roles]) -> dict[str, Kind]:
+def kinds_of(batch: Batch, roles: Sequence[ColumnRoles]) -> dict[str, Kind]:
     """Settle the kinds of the columns of labels, groups and clusters by a first batch.
 
     `roles` are those of several models, which share these columns.
@@ -146,49 +146,51 @@ def kinds_of(batch: Batch, roles: Sequence[Roles]) -> dict[str, Kind]:
                 "text" if is_text(name, batch[name]) else kind_of_values(values_of(name, batch[name]))
             )
             continue
-        column = values_of(name, batch[name], apart=name == first.label)
+        column = values_of(name, batch[name], distinguish_texts=name == first.label)
         kinds[name] = kind_of_values(column)
-        few = any(len(own.scores.names) <= 2 for own in roles)
+        few = any(len(column_names.scores.names) <= 2 for column_names in roles)
         if name == first.label and few and isinstance(column, Coded) and _are_booleans(column.values):
             kinds[name] = "booleans"
     return kinds
 
 
-def settled(asked: Asked, roles: Roles, kinds: Mapping[str, Kind], seen: Iterable[Any] | None) -> Meaning:
+def resolve_schema(
+    requested: ColumnRequest, roles: ColumnRoles, kinds: Mapping[str, Kind], seen: Iterable[Any] | None
+) -> ResolvedSchema:
     """Settle what columns mean by the labels that occur; None where there are no labels."""
     names, kinds = roles.scores.names, MappingProxyType(dict(kinds))
     vector = len(names) == 1
-    notion = notions.usual(asked.notion, vector=vector, pairs=roles.are_pairs)
+    notion = notions.default_notion(requested.notion, vector=vector, pairs=roles.are_pairs)
     labels = () if seen is None else inputs.in_order(tuple(seen))
-    given = None if asked.labels is None else inputs.class_labels(asked.labels)
+    given = None if requested.labels is None else inputs.class_labels(requested.labels)
     # Text in a file may be a number or a boolean, and so may text that names a label of it.
     given = None if given is None else tuple(_as_in_file(label, labels) for label in given)
-    pos_label = _as_in_file(asked.pos_label, labels)
+    pos_label = _as_in_file(requested.pos_label, labels)
     if vector:
         known = given if given is not None else next((u for u in USUAL if set(labels) <= set(u)), labels)
-        if asked.positive is not None:
+        if requested.positive is not None:
             # Booleans are booleans; the usual numbers may lack one of the two.
-            pos_label = inputs.like(asked.positive, labels)
+            pos_label = inputs.like(requested.positive, labels)
         elif pos_label is None and given is None and not notion.correctness_pairs:
             pos_label = inputs.class_of_name(names[0], known)
-        meaning = Meaning(roles, kinds, notion, None, 1, pos_label, given)
+        schema = ResolvedSchema(roles, kinds, notion, None, 1, pos_label, given)
         if seen is not None:
-            meaning.pair(labels, more=True)
-        return meaning
+            schema.pair(labels, more=True)
+        return schema
     _check_exact(labels)
     if seen is None and given is None:
         classes = roles.scores.classes
     else:
-        own = None if roles.scores.array else names
-        classes = inputs.classes_of_columns(own, labels, len(names), given, "scores")
-    if asked.positive is not None:
-        pos_label = inputs.like(asked.positive, classes or ())
+        column_names = None if roles.scores.array else names
+        classes = inputs.classes_of_columns(column_names, labels, len(names), given, "scores")
+    if requested.positive is not None:
+        pos_label = inputs.like(requested.positive, classes or ())
     positive = None if classes is None else inputs.positive_column(classes, pos_label)
     if seen is not None or classes is not None:
-        told = pos_label is not None or given is not None
-        column = inputs.told_column(classes or (), positive, told=told)
+        is_given = pos_label is not None or given is not None
+        column = inputs.explicit_column(classes or (), positive, is_given=is_given)
         notion.check(vector=False, labels=classes or (), positive=column)
-    return Meaning(roles, kinds, notion, classes, positive, pos_label, given)
+    return ResolvedSchema(roles, kinds, notion, classes, positive, pos_label, given)
 
 
 def _as_in_file(label: Any, labels: Sequence[Any]) -> Any:
@@ -196,42 +198,44 @@ def _as_in_file(label: Any, labels: Sequence[Any]) -> Any:
     return inputs.like(label, labels) if isinstance(label, str) and labels else label
 
 
-def typed(batch: Batch, roles: Roles, kinds: Mapping[str, Kind], first_row: int = 0) -> Rows:
+def typed(batch: Batch, roles: ColumnRoles, kinds: Mapping[str, Kind], first_row: int = 0) -> BatchRows:
     """Return the columns of a batch, each of its kind; `first_row` rows come before it."""
     with _placed(first_row):
         numbers = {name: numbers_of(name, batch[name]) for name in roles.numbers}
         label = groups = cluster = None
         if roles.label is not None:
-            apart = kinds[roles.label] == "numbers"
-            label = values_of(roles.label, batch[roles.label], kinds[roles.label], apart=apart)
+            distinguish_texts = kinds[roles.label] == "numbers"
+            label = values_of(
+                roles.label, batch[roles.label], kinds[roles.label], distinguish_texts=distinguish_texts
+            )
         if roles.groups is not None:
             column = values_of(roles.groups, batch[roles.groups], kinds[roles.groups])
             groups = Coded.of(column) if isinstance(column, np.ndarray) else column
         if roles.cluster is not None:
             cluster = values_of(roles.cluster, batch[roles.cluster], kinds[roles.cluster])
-        return Rows(numbers, label, groups, cluster)
+        return BatchRows(numbers, label, groups, cluster)
 
 
-def checked(rows: Rows, meaning: Meaning, first_row: int = 0) -> Piece:
+def checked(rows: BatchRows, schema: ResolvedSchema, first_row: int = 0) -> CheckedBatch:
     """Check the rows of a batch as rows in memory are checked; `first_row` rows come before it."""
-    roles, groups = meaning.roles, rows.groups
+    roles, groups = schema.roles, rows.groups
     weight = None if roles.weight is None else rows.numbers[roles.weight]
-    score = matrix_of(rows, roles, by_class=meaning.notion.classwise)
+    score = matrix_of(rows, roles, by_class=schema.notion.classwise)
     with _placed(first_row, roles.scores.names):
         if groups is not None:
             check_group_count(len(groups.values))
         # Where there are no labels, scores and weights are checked as if all had one.
-        truth, seen = (np.zeros(len(rows), int), ()) if rows.label is None else _codes(meaning, rows.label)
+        truth, seen = (np.zeros(len(rows), int), ()) if rows.label is None else _codes(schema, rows.label)
         # A batch may have no weight at all, as long as the others have some.
         weightless = weight is not None and not weight.any()
         kind, given = "sample_weight" if roles.counts is None else "counts", None if weightless else weight
         weights: dict[str, Any] = {kind: given}
         data = inputs.predictions(truth, score, **weights)
-    classes = (None, 1 if meaning.pos_label is None else meaning.pos_label)
-    data = replace(data, labels=meaning.classes or classes, positive=meaning.positive)
+    classes = (None, 1 if schema.pos_label is None else schema.pos_label)
+    data = replace(data, labels=schema.classes or classes, positive=schema.positive)
     if groups is not None and weight is not None:
         groups = Coded(groups.code[weight != 0], groups.values)
-    return Piece(None if weightless else data, len(truth), seen, groups, rows.label)
+    return CheckedBatch(None if weightless else data, len(truth), seen, groups, rows.label)
 
 
 def check_label(name: str | None, known: dict[Any, str], label: Array | Coded | None) -> None:
@@ -240,7 +244,7 @@ def check_label(name: str | None, known: dict[Any, str], label: Array | Coded | 
         check_texts(name, known, label.values, label.texts)
 
 
-def matrix_of(rows: Rows, roles: Roles, *, by_class: bool = False) -> Array:
+def matrix_of(rows: BatchRows, roles: ColumnRoles, *, by_class: bool = False) -> Array:
     """Return the scores as a vector, or as a matrix that lies in memory by row or by class."""
     columns = [rows.numbers[name] for name in roles.scores.names]
     if roles.percent:
@@ -254,7 +258,7 @@ def matrix_of(rows: Rows, roles: Roles, *, by_class: bool = False) -> Array:
 
 
 @contextmanager
-def doubting(roles: Roles) -> Iterator[None]:
+def suggesting_labels(roles: ColumnRoles) -> Iterator[None]:
     """Say of scores that are refused that they may be predicted labels, where their name leaves that open."""
     try:
         yield
@@ -264,41 +268,41 @@ def doubting(roles: Roles) -> Iterator[None]:
         raise
 
 
-def refuse_labels(roles: Roles) -> NoReturn:
+def refuse_labels(roles: ColumnRoles) -> NoReturn:
     """Refuse a column that holds nothing but 0 and 1 and by its name may hold predicted labels."""
     name = show(*roles.scores.names)
     raise InputError(f"column {name}", "hold scores", got="0 and 1 alone", advice="scores")
 
 
-def check_types(types: Mapping[str, Any], roles: Roles, kinds: Mapping[str, Kind], first: str) -> None:
+def check_types(types: Mapping[str, Any], roles: ColumnRoles, kinds: Mapping[str, Kind], first: str) -> None:
     """Refuse a file whose columns have other types than those of the file that is called `first`."""
     for name, kind in kinds.items():
-        own = kind_of(name, types[name])
-        if own not in (None, kind):
+        column_names = kind_of(name, types[name])
+        if column_names not in (None, kind):
             refuse_kind(name, kind, f"the type {types[name]}", where=first)
     for name in roles.numbers:
         kind_of(name, types[name], numbers=True)
 
 
-def _codes(meaning: Meaning, label: Array | Coded) -> tuple[Array, tuple[Any, ...]]:
+def _codes(schema: ResolvedSchema, label: Array | Coded) -> tuple[Array, tuple[Any, ...]]:
     """Return the column of each label, or whether it is positive; and the labels where these matter."""
-    classes = meaning.classes
+    classes = schema.classes
     if isinstance(label, np.ndarray):
         integers = label.dtype.kind in "biu"
         if classes is not None and integers and classes == tuple(range(len(classes))):
             if label.min() >= 0 and label.max() < len(classes):
                 return label, ()
-        elif classes is None and meaning.pos_label in (None, 1) and meaning.given is None and integers:
+        elif classes is None and schema.pos_label in (None, 1) and schema.given is None and integers:
             low, high = label.min(), label.max()
             if low >= 0 and high <= 1:
                 return label, tuple({low.item(), high.item()})
     coded = Coded.of(label) if isinstance(label, np.ndarray) else label
     if classes is None:
-        if meaning.given is not None:
-            _check_known(coded, meaning.given)
+        if schema.given is not None:
+            _check_known(coded, schema.given)
         else:
-            meaning.pair(coded.values, more=True)
-        positive = 1 if meaning.pos_label is None else meaning.pos_label
+            schema.pair(coded.values, more=True)
+        positive = 1 if schema.pos_label is None else schema.pos_label
         return coded.take([value == positive for value in coded.values]), coded.values
     _check_known(coded, classes)
     columns = {value: k for k, value in enumerate(classes)}

@@ -39,7 +39,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ColumnRequest:
     """What a caller asks of files or of a frame; None and () mean: find it.
 
     Attributes
@@ -77,7 +77,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Header:
+class ColumnHeader:
     """The columns that a file or a frame has.
 
     Attributes
@@ -102,7 +102,7 @@ class Header:
     of: str = "file"
 
     @property
-    def own(self) -> tuple[str, ...]:
+    def file_names(self) -> tuple[str, ...]:
         """Names of the columns that the file itself has."""
         return tuple(name for name in self.names if name not in self.in_folders)
 
@@ -134,16 +134,19 @@ class Scores:
         """What the names tell of classes where there are no labels: whole numbers, or texts."""
         if self.array:
             return None
-        families = [member(name) for name in self.names]
+        families = [class_column(name) for name in self.names]
         shared = os.path.commonprefix(self.names)  # noqa: RUF071 - of names, not of paths
         start = shared.rfind("_") + 1
-        texts = tuple(own[1] if own else name[start:] for own, name in zip(families, self.names, strict=True))
-        numbers = tuple(whole(text) for text in texts)
+        texts = tuple(
+            file_names[1] if file_names else name[start:]
+            for file_names, name in zip(families, self.names, strict=True)
+        )
+        numbers = tuple(parse_integer(text) for text in texts)
         return texts if None in numbers else numbers
 
 
 @dataclass(frozen=True)
-class Roles:
+class ColumnRoles:
     """The columns that are used."""
 
     label: str | None
@@ -186,27 +189,27 @@ class Roles:
         }
 
 
-def roles_of(header: Header, asked: Asked) -> Roles:
+def roles_of(header: ColumnHeader, requested: ColumnRequest) -> ColumnRoles:
     """Return the columns that are meant.
 
-    >>> roles_of(Header(("id", "y", "p_cat", "p_dog")), Asked()).by_role
+    >>> roles_of(ColumnHeader(("id", "y", "p_cat", "p_dog")), ColumnRequest()).by_role
     {'label': ('y',), 'scores': ('p_cat', 'p_dog')}
     """
-    label = _label(header, asked)
-    row_weights(asked.sample_weight, asked.counts)
-    sample_weight = _named(header, "sample_weight", asked.sample_weight)
-    counts = _named(header, "counts", asked.counts)
-    groups = _named(header, "groups", asked.groups)
-    cluster = _named(header, "cluster", asked.cluster)
+    label = _label(header, requested)
+    row_weights(requested.sample_weight, requested.counts)
+    sample_weight = _named(header, "sample_weight", requested.sample_weight)
+    counts = _named(header, "counts", requested.counts)
+    groups = _named(header, "groups", requested.groups)
+    cluster = _named(header, "cluster", requested.cluster)
     taken = {name for name in (label, sample_weight, counts, groups, cluster) if name is not None}
-    scores = _scores(header, asked.scores, taken, in_order=asked.labels is None)
-    return Roles(label, scores, sample_weight, groups, cluster, asked.percent, counts)
+    scores = _scores(header, requested.scores, taken, in_order=requested.labels is None)
+    return ColumnRoles(label, scores, sample_weight, groups, cluster, requested.percent, counts)
 
 
-def member(name: str) -> tuple[str, str] | None:
+def class_column(name: str) -> tuple[str, str] | None:
     """Return the stem of a column of a family, and the class it is named after.
 
-    >>> member("prob_cat"), member("P1"), member("cat")
+    >>> class_column("prob_cat"), class_column("P1"), class_column("cat")
     (('prob_', 'cat'), ('p', '1'), None)
     """
     match = _FAMILY.fullmatch(name)
@@ -215,7 +218,7 @@ def member(name: str) -> tuple[str, str] | None:
     return (match["stem"] or match["short"]).lower(), match["name"] or match["digits"]
 
 
-def whole(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
     """Return the integer of 64 bits that a text is; None if it is none."""
     if not _WHOLE.fullmatch(text) or not -(2**63) <= int(text) < 2**63:
         return None
@@ -228,21 +231,21 @@ def one_column(role: str, name: Any) -> str:
     return "groups of several columns need one column that joins them, such as day-country" * several
 
 
-def _label(header: Header, asked: Asked) -> str | None:
-    if asked.label is not None or not asked.labelled:
-        return _named(header, "label", asked.label)
-    candidates = [name for name in header.own if _plain(name) in LABELS]
-    right = [name for name in header.own if _plain(name) in CORRECT]
-    if not candidates or (not asked.scores and _are_pairs(header, right)):
+def _label(header: ColumnHeader, requested: ColumnRequest) -> str | None:
+    if requested.label is not None or not requested.labelled:
+        return _named(header, "label", requested.label)
+    candidates = [name for name in header.file_names if _plain(name) in LABELS]
+    right = [name for name in header.file_names if _plain(name) in CORRECT]
+    if not candidates or (not requested.scores and _are_pairs(header, right)):
         candidates = right
-    if not candidates and header.pair is not None and not asked.scores:
+    if not candidates and header.pair is not None and not requested.scores:
         return header.pair[0]
     if len(candidates) == 1:
         return _named(header, "label", candidates[0])
     return _ask_for(header, "label", candidates)
 
 
-def _named(header: Header, role: str, name: str | None) -> str | None:
+def _named(header: ColumnHeader, role: str, name: str | None) -> str | None:
     """Return the name of a column that is there, once."""
     if name is None:
         return None
@@ -259,22 +262,22 @@ def _named(header: Header, role: str, name: str | None) -> str | None:
     return name
 
 
-def _ask_for(header: Header, role: str, candidates: Iterable[str]) -> NoReturn:
+def _ask_for(header: ColumnHeader, role: str, candidates: Iterable[str]) -> NoReturn:
     """Refuse to guess."""
     if candidates := list(candidates):
         raise InputError(role, "name the column: several may be it", got=show(*candidates))
-    sure = [name for name in header.own if _plain(name) in CONFIDENCE]
+    sure = [name for name in header.file_names if _plain(name) in CONFIDENCE]
     hint = f"{show(*sure)} goes with a column that says whether a prediction was right" if sure else ""
     raise InputError(role, "name the column: none is obvious", got=_columns(header), hint=hint)
 
 
-def _columns(header: Header) -> str:
+def _columns(header: ColumnHeader) -> str:
     numeric = all(re.fullmatch(r"[\s0-9.eE+-]+", name) for name in header.names)
     hint = "; the first row must name the columns" if numeric and header.of == "file" else ""
     return f"the columns {show(*header.names)}{hint}"
 
 
-def _scores(header: Header, specs: Sequence[str], taken: set[str], *, in_order: bool) -> Scores:
+def _scores(header: ColumnHeader, specs: Sequence[str], taken: set[str], *, in_order: bool) -> Scores:
     """Return the columns of the scores, by what the caller wrote or by their names."""
     if not specs:
         return _obvious(header, taken, in_order=in_order)
@@ -288,7 +291,7 @@ def _scores(header: Header, specs: Sequence[str], taken: set[str], *, in_order: 
     return Scores(names, len(parts) == 1 and parts[0].array)
 
 
-def _specified(header: Header, spec: str, taken: set[str], *, in_order: bool) -> Scores:
+def _specified(header: ColumnHeader, spec: str, taken: set[str], *, in_order: bool) -> Scores:
     """Return the columns that a name, a list of names or a pattern stands for."""
     if spec in header.blocks:
         return Scores(header.blocks[spec], array=True)
@@ -303,7 +306,9 @@ def _specified(header: Header, spec: str, taken: set[str], *, in_order: bool) ->
             raise InputError("scores", "be other columns than label, weight, groups and cluster", spec)
         return Scores((spec,))
     pattern = re.compile("(.*)".join(map(re.escape, spec.split("*"))), re.DOTALL)
-    matches = [match for name in header.own if name not in taken and (match := pattern.fullmatch(name))]
+    matches = [
+        match for name in header.file_names if name not in taken and (match := pattern.fullmatch(name))
+    ]
     if not matches:
         raise InputError("scores", f"match columns of the {header.of}", spec, hint=_columns(header))
     for match in matches:
@@ -312,26 +317,30 @@ def _specified(header: Header, spec: str, taken: set[str], *, in_order: bool) ->
     return _family(pairs, in_order=in_order and spec.count("*") == 1)
 
 
-def _obvious(header: Header, taken: set[str], *, in_order: bool) -> Scores:
+def _obvious(header: ColumnHeader, taken: set[str], *, in_order: bool) -> Scores:
     """Return the scores, where the names leave no doubt."""
-    within = {name for own in header.blocks.values() for name in own}
-    free = [name for name in header.own if name not in taken and name not in within]
+    within = {name for file_names in header.blocks.values() for name in file_names}
+    free = [name for name in header.file_names if name not in taken and name not in within]
     families: dict[str, list[tuple[str, str]]] = {}
     candidates = {
-        name: Scores(own, array=True) for name, own in header.blocks.items() if _plain(name) in SCORES
+        name: Scores(file_names, array=True)
+        for name, file_names in header.blocks.items()
+        if _plain(name) in SCORES
     }
     for name in free:
         if _plain(name) in SCORES:
             candidates[name] = Scores((name,))
-        elif of_family := member(name):
+        elif of_family := class_column(name):
             families.setdefault(of_family[0], []).append((name, of_family[1]))
-    candidates |= {f"{stem}*": _family(own, in_order=in_order) for stem, own in families.items()}
+    candidates |= {
+        f"{stem}*": _family(file_names, in_order=in_order) for stem, file_names in families.items()
+    }
     if not candidates and any(_plain(name) in CORRECT for name in taken):
         candidates = {name: Scores((name,)) for name in free if _plain(name) in CONFIDENCE}
     if not candidates:
-        blocks = {name: Scores(own, array=True) for name, own in header.blocks.items()}
+        blocks = {name: Scores(file_names, array=True) for name, file_names in header.blocks.items()}
         both = {name: Scores((name,), doubtful=True) for name in free} | blocks
-        candidates = {name: own for name, own in both.items() if _plain(name) in PREDICTIONS}
+        candidates = {name: file_names for name, file_names in both.items() if _plain(name) in PREDICTIONS}
     if not candidates and header.pair is not None and header.pair[1] not in taken:
         name = header.pair[1]
         return Scores(header.blocks[name], array=True) if name in header.blocks else Scores((name,))
@@ -343,16 +352,16 @@ def _obvious(header: Header, taken: set[str], *, in_order: bool) -> Scores:
     return scores
 
 
-def _are_pairs(header: Header, right: Sequence[str]) -> bool:
+def _are_pairs(header: ColumnHeader, right: Sequence[str]) -> bool:
     """Return whether the columns say how sure and how right predictions were, and hold no other scores."""
-    names = [_plain(name) for name in header.own]
-    others = any(name in SCORES for name in names) or any(map(member, header.own))
+    names = [_plain(name) for name in header.file_names]
+    others = any(name in SCORES for name in names) or any(map(class_column, header.file_names))
     return len(right) == 1 and sum(name in CONFIDENCE for name in names) == 1 and not others
 
 
 def _family(pairs: list[tuple[str, str]], *, in_order: bool) -> Scores:
     """Return columns with the texts of their classes, by these where all are whole numbers."""
-    if in_order and all(whole(text) is not None for _, text in pairs):
+    if in_order and all(parse_integer(text) is not None for _, text in pairs):
         pairs = sorted(pairs, key=lambda pair: int(pair[1]))
     return Scores(tuple(name for name, _ in pairs))
 

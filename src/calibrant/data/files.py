@@ -96,9 +96,9 @@ def _in_folder(path: str, format: str | None) -> list[str]:
         folders[:] = [name for name in folders if name[0] not in "._"]
         for name in files:
             suffix = PurePath(name.lower().removesuffix(".gz")).suffix
-            own = SUFFIXES.get(suffix, "") if format is None else format
-            if name[0] not in "._" and own in (IN_FOLDERS if format is None else (format,)):
-                by_format.setdefault(own, []).append(os.path.join(folder, name))
+            file_format = SUFFIXES.get(suffix, "") if format is None else format
+            if name[0] not in "._" and file_format in (IN_FOLDERS if format is None else (format,)):
+                by_format.setdefault(file_format, []).append(os.path.join(folder, name))
     if not by_format:
         raise ValueError(f"{called(path)}: holds no CSV, Parquet or Arrow files")
     if len(by_format) > 1:
@@ -110,7 +110,7 @@ def _in_folder(path: str, format: str | None) -> list[str]:
 def in_folders(path: str) -> dict[str, str]:
     """Return the columns that the folders of a file name, as Spark writes them, and their values.
 
-    >>> in_folders("sales/day=2026-05-04/shop=north%2Fwest/part-0.parquet")
+    >>> in_folders("sales/day=2026-05-04/shop=north%2Fwest/chunk-0.parquet")
     {'day': '2026-05-04', 'shop': 'north/west'}
     """
     pairs = [unquote(folder).partition("=") for folder in PurePath(path).parts[:-1] if "=" in folder]
@@ -123,18 +123,18 @@ def content_of(path: str, stdin: BinaryIO | None = None) -> bytes | None:
         if not os.path.exists(path) or os.path.isfile(path):
             return None
         with open(path, "rb") as file:
-            return _whole(file)
+            return _read_all(file)
     if stdin is None and sys.stdin is None:
         raise ValueError("is closed")
-    return _whole(stdin or sys.stdin.buffer)
+    return _read_all(stdin or sys.stdin.buffer)
 
 
-def _whole(file: Any) -> bytes:
+def _read_all(file: Any) -> bytes:
     parts: list[bytes] = []
     size = 0
-    while part := file.read(1 << 20):
-        parts.append(part)
-        size += len(part)
+    while chunk := file.read(1 << 20):
+        parts.append(chunk)
+        size += len(chunk)
         if size > MOST_BYTES:
             raise ValueError(f"holds more than {MOST_BYTES >> 30} GiB")
     return b"".join(parts)
@@ -155,13 +155,13 @@ def recognised(file: Any, path: str, format: str | None) -> tuple[str, Any]:
         raise ValueError("is empty")
     if sketch_file.is_sketch(head):
         raise InputError("data", "be rows", got="a sketch, which holds sums", advice="sketch")
-    by_bytes, own = sniffed(head), format or SUFFIXES.get(suffixes[-1] if suffixes else "")
-    own = own or by_bytes
-    if own not in BINARY and by_bytes in BINARY:
-        raise InputError("format", f"be {by_bytes}, as its first bytes are", own)
-    if own in BINARY and data is not file:
-        raise ValueError(f"is {own} within gzip; unpack it first")
-    return own, data
+    by_bytes, file_format = sniffed(head), format or SUFFIXES.get(suffixes[-1] if suffixes else "")
+    file_format = file_format or by_bytes
+    if file_format not in BINARY and by_bytes in BINARY:
+        raise InputError("format", f"be {by_bytes}, as its first bytes are", file_format)
+    if file_format in BINARY and data is not file:
+        raise ValueError(f"is {file_format} within gzip; unpack it first")
+    return file_format, data
 
 
 def sniffed(head: bytes) -> str:

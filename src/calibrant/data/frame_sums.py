@@ -23,8 +23,8 @@ from calibrant import inputs
 from calibrant.data.pipeline import cpus, side_by_side
 from calibrant.inputs import Array, InputError, InputTypeError, check_group_count, show
 from calibrant.inputs.rounding import SLACK, row_sums
+from calibrant.sketch.cell_sums import HEAVIEST
 from calibrant.sketch.sketch import Sketch
-from calibrant.sketch.sums import HEAVIEST
 from calibrant.tasks.notions import Notion
 
 # Numbers of a piece.
@@ -80,7 +80,7 @@ class Request:
         return f"column {show(self.roles[name])}"
 
 
-class Group(NamedTuple):
+class GroupSums(NamedTuple):
     """Number of rows of a group, those without weight too, and their sums."""
 
     rows: int
@@ -116,7 +116,7 @@ class Sums:
     """
 
     rows: int = 0
-    groups: dict[Any, Group] = field(default_factory=dict)
+    groups: dict[Any, GroupSums] = field(default_factory=dict)
     faults: dict[tuple[str, str], Fault] = field(default_factory=dict)
     error: ValueError | None = None
 
@@ -125,9 +125,11 @@ class Sums:
         piece = _plain(piece, request.roles)
         try:
             for value, rows in _by_group(piece, request):
-                before, sketch = self.groups.get(value, Group(0, Sketch(request.notion.name)))
+                before, sketch = self.groups.get(value, GroupSums(0, Sketch(request.notion.name)))
                 data = _predictions(rows, request)
-                self.groups[value] = Group(before + len(rows), sketch if data is None else sketch._take(data))
+                self.groups[value] = GroupSums(
+                    before + len(rows), sketch if data is None else sketch._take(data)
+                )
             check_group_count(len(self.groups))
         except ValueError as error:
             self.add(Sums(0, {}, _faults(piece, request, error), error))
@@ -143,7 +145,7 @@ class Sums:
         for value, (rows, sketch) in more.groups.items():
             before = self.groups.get(value)
             self.groups[value] = (
-                Group(before.rows + rows, before.sketch + sketch) if before else Group(rows, sketch)
+                GroupSums(before.rows + rows, before.sketch + sketch) if before else GroupSums(rows, sketch)
             )
         check_group_count(len(self.groups))
         return self
@@ -220,14 +222,14 @@ def _tables(batches: Iterable[Any], step: int) -> Generator[Any]:
     """Join batches of Arrow to tables of at least so many rows."""
     import pyarrow as pa
 
-    held: list[Any] = []
+    pending: list[Any] = []
     for batch in batches:
-        held.append(batch)
-        if sum(each.num_rows for each in held) >= step:
-            yield nw.from_native(pa.Table.from_batches(held))
-            held = []
-    if held:
-        yield nw.from_native(pa.Table.from_batches(held))
+        pending.append(batch)
+        if sum(each.num_rows for each in pending) >= step:
+            yield nw.from_native(pa.Table.from_batches(pending))
+            pending = []
+    if pending:
+        yield nw.from_native(pa.Table.from_batches(pending))
 
 
 def _in_dask(frame: Any, request: Request) -> Sums:
@@ -236,8 +238,8 @@ def _in_dask(frame: Any, request: Request) -> Sums:
     of_partition = delayed(partial(of_rows, request=request), pure=False)
     sums = [of_partition(partition) for partition in frame.to_delayed()]
     while len(sums) > 1:
-        some = [sums[a : a + JOINED] for a in range(0, len(sums), JOINED)]
-        sums = [delayed(_joined, pure=False)(few) for few in some]
+        bundles = [sums[a : a + JOINED] for a in range(0, len(sums), JOINED)]
+        sums = [delayed(_joined, pure=False)(bundle) for bundle in bundles]
     joined: Sums = sums[0].compute()
     return joined
 
@@ -277,8 +279,8 @@ def _of_packed(batches: Iterable[Any]) -> Sums:
 def _joined(parts: Iterable[Sums]) -> Sums:
     # Into a new one: what a worker of Dask holds may be asked for again.
     whole = Sums()
-    for part in parts:
-        whole.add(part)
+    for piece_sums in parts:
+        whole.add(piece_sums)
     return whole
 
 
@@ -290,8 +292,8 @@ def _summed(pieces: Generator[Any], request: Request, threads: int = 1) -> Sums:
             for piece in pieces:
                 whole.take(piece, request)
             return whole
-        for part in side_by_side(lambda piece: Sums().take(piece, request), pieces, threads):
-            whole.add(part)
+        for piece_sums in side_by_side(lambda piece: Sums().take(piece, request), pieces, threads):
+            whole.add(piece_sums)
     return whole
 
 
@@ -386,11 +388,11 @@ def _faults(piece: Any, request: Request, error: ValueError) -> dict[tuple[str, 
 
     Sums of rows are looked at only if the error is about them: rounding may explain how far they are from 1.
     """
-    found: dict[tuple[str, str], Fault] = {}
+    fault_counts: dict[tuple[str, str], Fault] = {}
 
     def note(name: str, rule: str, bad: Array, value: Array) -> None:
         if bad.any():
-            found[name, rule] = Fault(int(bad.sum()), float(value[bad].min()), float(value[bad].max()))
+            fault_counts[name, rule] = Fault(int(bad.sum()), float(value[bad].min()), float(value[bad].max()))
 
     columns = [piece[name].to_numpy() for name in request.scores]
     scores = [inputs.shares(column) if request.percent else column for column in columns]
@@ -407,7 +409,7 @@ def _faults(piece: Any, request: Request, error: ValueError) -> dict[tuple[str, 
     for name in piece.columns:
         gone = missing(piece[name])
         note(name, "missing", gone, gone)
-    return found
+    return fault_counts
 
 
 def _within(value: Array, least: float, most: float) -> Array:

@@ -16,9 +16,9 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from calibrant import inputs
-from calibrant.data.columns import Asked, Header, Roles, roles_of
+from calibrant.data.columns import ColumnHeader, ColumnRequest, ColumnRoles, roles_of
 from calibrant.data.frame_sums import (
-    Group,
+    GroupSums,
     Request,
     is_text,
     label_of,
@@ -63,17 +63,19 @@ def open_frame(frame: Any) -> Any:
 def from_frame(frame: Any, *, scores: Any, n_classes: int | None, **others: Any) -> dict[Any, Sketch]:
     """Return the sketch of each group of a frame; without groups that of None.
 
-    Other arguments are those of `Asked`.
+    Other arguments are those of `ColumnRequest`.
     """
     if not isinstance(scores, Sequence) or not scores:
         raise InputTypeError("scores", "be a column, columns or a pattern", scores)
-    asked = Asked(scores=(scores,) if isinstance(scores, str) else tuple(scores), **others)
-    notions.refuse_whole(asked.notion)
+    requested = ColumnRequest(scores=(scores,) if isinstance(scores, str) else tuple(scores), **others)
+    notions.refuse_canonical(requested.notion)
     frame = open_frame(frame)
     try:
         # In the order of their classes, also where `labels` names these.
-        roles = roles_of(Header(tuple(frame.collect_schema()), of="frame"), replace(asked, labels=None))
-        seen, request = _request(frame, roles, asked, n_classes)
+        roles = roles_of(
+            ColumnHeader(tuple(frame.collect_schema()), of="frame"), replace(requested, labels=None)
+        )
+        seen, request = _request(frame, roles, requested, n_classes)
         groups = _groups(frame, request, roles, seen)
     except UnicodeEncodeError as error:  # by pandas, whose objects may be what its engine cannot hold
         raise InputError("text in the frame", "have no halves of characters", error.object) from None
@@ -89,7 +91,7 @@ def from_frame(frame: Any, *, scores: Any, n_classes: int | None, **others: Any)
     return {value: groups[value].sketch for value in _ordered(groups)}
 
 
-def _groups(frame: Any, request: Request, roles: Roles, rows: int) -> dict[Any, Group]:
+def _groups(frame: Any, request: Request, roles: ColumnRoles, rows: int) -> dict[Any, GroupSums]:
     """Return the sums of each group of a frame that had so many rows before."""
     try:
         sums = sums_of(frame, request)
@@ -112,7 +114,7 @@ def _ordered(groups: Iterable[Any]) -> list[Any]:
     return values
 
 
-def _in_words(error: InputError, roles: Roles) -> InputError:
+def _in_words(error: InputError, roles: ColumnRoles) -> InputError:
     """Return an error about arrays as one about columns of the frame."""
     names = {"y_true": f"column {show(roles.label)}", "y_prob": "scores"}
     names |= dict.fromkeys(("sample_weight", "counts"), f"column {show(roles.weight)}")
@@ -129,31 +131,40 @@ def _of_frame(error: InputError) -> InputError:
 # Which columns, and which class each of them is of
 
 
-def _request(frame: Any, roles: Roles, asked: Asked, n_classes: int | None) -> tuple[int, Request]:
+def _request(
+    frame: Any, roles: ColumnRoles, requested: ColumnRequest, n_classes: int | None
+) -> tuple[int, Request]:
     """Return the number of rows of a frame, and what is asked of it."""
     names, label = roles.scores.names, str(roles.label)
     plain = {"y": label, "w": roles.weight, "g": roles.groups}
     columns = {key: name for key, name in plain.items() if name is not None}
     columns |= {str(k): name for k, name in enumerate(names)}
     _check_types(frame.collect_schema(), columns)
-    vector, pos_label = len(names) == 1, label_of(asked.pos_label)
-    explicit = None if asked.labels is None else tuple(map(label_of, inputs.class_labels(asked.labels)))
+    vector, pos_label = len(names) == 1, label_of(requested.pos_label)
+    explicit = (
+        None if requested.labels is None else tuple(map(label_of, inputs.class_labels(requested.labels)))
+    )
     seen = _rows_by_value(frame, label)
     try:
         if vector:
-            classes, pos_label = _single(names[0], seen, explicit, pos_label, asked.notion)
+            classes, pos_label = _single(names[0], seen, explicit, pos_label, requested.notion)
         else:
-            found = inputs.classes_of_columns(names, seen, len(names), explicit, "scores")
-            classes = tuple(map(label_of, found))
+            column_classes = inputs.classes_of_columns(names, seen, len(names), explicit, "scores")
+            classes = tuple(map(label_of, column_classes))
     except InputError as error:
         raise _in_words(error, roles) from None
     codes = _codes(classes) if vector else {each: k for k, each in enumerate(classes)}
     _check_known(label, seen, codes, advice="" if explicit or vector else "labels")
     if n_classes is not None and inputs.positive_int("n_classes", n_classes, 2) != len(classes):
         raise InputError("n_classes", f"be the number of classes, {len(classes)}", n_classes)
-    positive, notion = inputs.positive_column(classes, pos_label), notions.usual(asked.notion, vector=vector)
-    told = vector or pos_label is not None or explicit is not None
-    notion.check(vector=vector, labels=classes, positive=inputs.told_column(classes, positive, told=told))
+    positive, notion = (
+        inputs.positive_column(classes, pos_label),
+        notions.default_notion(requested.notion, vector=vector),
+    )
+    is_given = vector or pos_label is not None or explicit is not None
+    notion.check(
+        vector=vector, labels=classes, positive=inputs.explicit_column(classes, positive, is_given=is_given)
+    )
     counts = roles.counts is not None
     return sum(seen.values()), Request(notion, columns, classes, codes, positive, counts, roles.percent)
 
@@ -177,7 +188,7 @@ def _single(
     That is `pos_label`, or what the column is named after, or 1.
     """
     known = tuple(seen) if explicit is None else explicit
-    if pos_label is None and (notion is None or not notions.named(notion).correctness_pairs):
+    if pos_label is None and (notion is None or not notions.get_notion(notion).correctness_pairs):
         pos_label = inputs.class_of_name(name, known)
     half = np.full(len(known), 0.5)
     classes = inputs.predictions(list(known), half, labels=explicit, pos_label=pos_label).labels
@@ -193,10 +204,10 @@ def _codes(classes: tuple[Any, ...]) -> dict[Any, int]:
 
 def _rows_by_value(frame: Any, column: str) -> dict[Any, int]:
     """Return the values of a column in their order, whole floats as integers, and how many rows have each."""
-    one = renamed(frame, {"y": column})
+    label_frame = renamed(frame, {"y": column})
     counts: dict[Any, int] = {}
     rows = gone = 0
-    for piece in pieces_of(one) if isinstance(one, nw.DataFrame) else [one]:
+    for piece in pieces_of(label_frame) if isinstance(label_frame, nw.DataFrame) else [label_frame]:
         table = _collected(piece.group_by("y").agg(nw.len().alias("n")).head(MOST_CLASSES + 1))
         rows += int(table["n"].sum())
         for value, count, lost in zip(table["y"].to_list(), table["n"], missing(table["y"]), strict=True):

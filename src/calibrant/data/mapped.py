@@ -11,15 +11,15 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from calibrant import inputs
-from calibrant.atomic import csv_text, whole_file
+from calibrant.atomic import atomic_file, csv_text
 from calibrant.data.batch import _placed, matrix_of, typed
-from calibrant.data.columns import Asked, Roles
+from calibrant.data.columns import ColumnRequest, ColumnRoles
 from calibrant.data.files import SUFFIXES, expanded, naming, pyarrow_of
 from calibrant.data.pipeline import FILES, in_words, roles_in_all, rows_of_batch
-from calibrant.data.readers import Source, all_batches, described
+from calibrant.data.readers import DataFile, all_batches, described
 from calibrant.inputs import Array, InputError
 from calibrant.maps import Calibrator
-from calibrant.tasks import named
+from calibrant.tasks import get_notion
 
 #: Formats that are written, by the suffix of the output.
 WRITTEN = ("csv", "tsv", "parquet", "arrow")
@@ -69,8 +69,8 @@ def map_files(
     fitted = () if scores else calibrator.columns_ or ()
     if not all(sources[0].header.times[each] == 1 for each in fitted):
         fitted = ()
-    asked = Asked(scores=fitted or tuple(scores), labelled=False, percent=percent)
-    roles = roles_in_all(sources, asked)
+    requested = ColumnRequest(scores=fitted or tuple(scores), labelled=False, percent=percent)
+    roles = roles_in_all(sources, requested)
     with naming(sources[0].path):
         order = None if fitted else order_of(calibrator, roles)
         new = names_of(calibrator, name, level)
@@ -85,14 +85,16 @@ def map_files(
             with naming(source.path):
                 score = matrix_of(typed(batch, roles, {}, first), roles)
                 with _placed(first, roles.scores.names):
-                    found = mapped(calibrator, score if order is None else score[:, order], level)
-                table = _with(batch, every, dict(zip(new, found, strict=True)))
+                    columns_of_probabilities = mapped(
+                        calibrator, score if order is None else score[:, order], level
+                    )
+                table = _with(batch, every, dict(zip(new, columns_of_probabilities, strict=True)))
             count += table.num_rows
             yield table
             if progress is not None:
                 progress(done, total)
 
-    with whole_file(out) as file:
+    with atomic_file(out) as file:
         _write(file, tables(), kind, sources[0].delimiter or ",")
     return count
 
@@ -105,17 +107,19 @@ def format_of(out: str | os.PathLike[str]) -> str:
     return kind
 
 
-def order_of(calibrator: Calibrator, roles: Roles) -> list[int] | None:
+def order_of(calibrator: Calibrator, roles: ColumnRoles) -> list[int] | None:
     """Return the columns in the order of the classes; None for a single column."""
     names, classes = roles.scores.names, calibrator.classes_
     if calibrator.is_vector:
         if len(names) != 1:
             raise InputError("scores", "name the one column that the map is of", got=inputs.show(*names))
-        if named(calibrator.notion_).label(classes, 1) is None:
+        if get_notion(calibrator.notion_).label(classes, 1) is None:
             return None
         others = classes[0] if isinstance(classes[0], tuple) else classes[:1]
-        told = inputs.class_of_name(names[0], [each for each in (*others, classes[1]) if each is not None])
-        if told is not None and told != classes[1]:
+        named_class = inputs.class_of_name(
+            names[0], [each for each in (*others, classes[1]) if each is not None]
+        )
+        if named_class is not None and named_class != classes[1]:
             raise InputError("scores", f"be of the class {classes[1]!r}, as the map is", names[0])
         return None
     if len(names) != len(classes):
@@ -142,7 +146,7 @@ def mapped(calibrator: Calibrator, score: Array, level: float | None) -> list[Ar
     return [column for part in parts for column in (part.T if part.ndim == 2 else [part])]
 
 
-def _check_names(sources: Sequence[Source], new: Sequence[str]) -> None:
+def _check_names(sources: Sequence[DataFile], new: Sequence[str]) -> None:
     """Refuse columns that are there already, have no name of their own, or differ between files."""
     first = sources[0].header
     twice = [name for name, times in first.times.items() if times > 1]
@@ -154,8 +158,8 @@ def _check_names(sources: Sequence[Source], new: Sequence[str]) -> None:
     for source in sources[1:]:
         if set(source.header.names) != set(first.names):
             with naming(source.path):
-                apart = sorted(set(source.header.names) ^ set(first.names))
-                raise InputError("columns", "be the same in all files", got=inputs.show(*apart))
+                differing = sorted(set(source.header.names) ^ set(first.names))
+                raise InputError("columns", "be the same in all files", got=inputs.show(*differing))
 
 
 def _with(batch: Any, names: Sequence[str], new: dict[str, Array]) -> Any:

@@ -20,20 +20,20 @@ import numpy as np
 from calibrant import inputs
 from calibrant.data.batch import (
     Batch,
-    Meaning,
-    Piece,
+    CheckedBatch,
+    ResolvedSchema,
     check_label,
     check_types,
     checked,
-    doubting,
     kinds_of,
     refuse_labels,
-    settled,
+    resolve_schema,
+    suggesting_labels,
     typed,
 )
-from calibrant.data.columns import Asked, Roles, roles_of
+from calibrant.data.columns import ColumnRequest, ColumnRoles, roles_of
 from calibrant.data.files import called, expanded, naming
-from calibrant.data.readers import FileBatch, Source, all_batches, described
+from calibrant.data.readers import DataFile, FileBatch, all_batches, described
 from calibrant.data.values import Kind
 from calibrant.inputs import PYTHON, InputError, Words, show
 from calibrant.inputs.wording import duration
@@ -67,7 +67,7 @@ def in_words(words: Words) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadProgress:
     """How far a reading of files is; as text, a line to print.
 
     Attributes
@@ -85,7 +85,7 @@ class Reading:
 
     Examples
     --------
-    >>> print(Reading(3_000_000, 12_000_000, 1, 4, 0.25, 2e6, 4.5))
+    >>> print(ReadProgress(3_000_000, 12_000_000, 1, 4, 0.25, 2e6, 4.5))
     3,000,000 of 12,000,000 rows, 1 of 4 files, 2,000,000 rows/s, about 4 s left
     """
 
@@ -104,7 +104,7 @@ class Reading:
 
 
 @dataclass(frozen=True, eq=False)
-class Streamed:
+class FileSketches:
     """What was read of files.
 
     Attributes
@@ -131,38 +131,38 @@ def from_files(
     scores: str | Sequence[str] | None,
     labels: Any,
     format: str | None,
-    progress: Callable[[Reading], object] | None,
+    progress: Callable[[ReadProgress], object] | None,
     batch_rows: int | None,
-    **asked: Any,
+    **requested: Any,
 ) -> Mapping[Any, Sketch]:
-    """Return the sums of files by group; see `stream`. Other arguments are those of `Asked`."""
+    """Return the sums of files by group; see `stream`. Other arguments are those of `ColumnRequest`."""
     specs = () if scores is None else (scores,) if isinstance(scores, str) else tuple(scores)
     classes = None if labels is None else inputs.class_labels(labels)
-    columns = Asked(scores=specs, labels=classes, **asked)
+    columns = ColumnRequest(scores=specs, labels=classes, **requested)
     return stream(paths, columns, format=format, progress=progress, batch_rows=batch_rows).sketches
 
 
 def stream(
     paths: Any,
-    asked: Asked = Asked(),  # noqa: B008 - frozen
+    requested: ColumnRequest = ColumnRequest(),  # noqa: B008 - frozen
     *,
     format: str | None = None,
-    progress: Callable[[Reading], object] | None = None,
+    progress: Callable[[ReadProgress], object] | None = None,
     batch_rows: int | None = None,
-) -> Streamed:
+) -> FileSketches:
     """Return the sums of files, by group."""
-    if asked.cluster is not None:
+    if requested.cluster is not None:
         inputs.refuse_clusters()
-    notions.refuse_whole(asked.notion)
+    notions.refuse_canonical(requested.notion)
     if batch_rows is not None:
         inputs.positive_int("batch_rows", batch_rows)
     sources = [described(file, format) for file in expanded(paths, format)]
-    roles = roles_in_all(sources, asked)
+    roles = roles_in_all(sources, requested)
     rows = batch_rows or rows_of_batch(sources, len(roles.scores.names))
-    with doubting(roles):
+    with suggesting_labels(roles):
         batches = all_batches(sources, roles.numbers, roles.values, rows)
-        meaning, batches = _settled(sources, asked, roles, batches)
-        run = Run(sources, meaning, progress)
+        schema, batches = _resolve_schema(sources, requested, roles, batches)
+        run = Run(sources, schema, progress)
         run.sum(batches)
     name, sketches = called_together(sources), run.sketches
     with naming(name):
@@ -170,52 +170,57 @@ def stream(
             raise ValueError("has no rows with a weight above 0")
         if roles.percent:
             cells = [sketch._score_data for sketch in sketches.values()]
-            inputs.check_percent(max(float(own.score[own.sums.w > 0].max(initial=0.0)) for own in cells))
-        if roles.scores.doubtful and all(sketch._holds_ends_alone for sketch in sketches.values()):
+            inputs.check_percent(
+                max(
+                    float(roles_of_file.score[roles_of_file.sums.w > 0].max(initial=0.0))
+                    for roles_of_file in cells
+                )
+            )
+        if roles.scores.doubtful and all(sketch._has_only_extreme_scores for sketch in sketches.values()):
             refuse_labels(roles)
-        if meaning.classes is None:
-            pair = meaning.pair(set(run.seen))
+        if schema.classes is None:
+            pair = schema.pair(set(run.seen))
             for sketch in sketches.values():
                 sketch.labels = pair
-    return Streamed(sketches, run.rows, name, roles.by_role)
+    return FileSketches(sketches, run.rows, name, roles.by_role)
 
 
-def roles_in_all(sources: Sequence[Source], asked: Asked) -> Roles:
+def roles_in_all(sources: Sequence[DataFile], requested: ColumnRequest) -> ColumnRoles:
     """Return the columns that are meant, which must be the same in all files."""
     first, *others = sources
     with naming(first.path):
-        roles = roles_of(first.header, asked)
+        roles = roles_of(first.header, requested)
     for source in others:
         if source.header.names == first.header.names:
             continue
         with naming(source.path):
-            own = roles_of(source.header, asked).by_role
+            roles_of_file = roles_of(source.header, requested).by_role
             for role, names in roles.by_role.items():
-                if set(own.get(role, ())) != set(names):
+                if set(roles_of_file.get(role, ())) != set(names):
                     rule = f"be {show(*names)} as in {called(first.path)}"
-                    raise InputError(role, rule, got=show(*own.get(role, ())))
+                    raise InputError(role, rule, got=show(*roles_of_file.get(role, ())))
     return roles
 
 
-def rows_of_batch(sources: Sequence[Source], columns: int) -> int:
+def rows_of_batch(sources: Sequence[DataFile], columns: int) -> int:
     """Return how many rows are taken together."""
     most = TEXT_ROWS if any(source.is_text for source in sources) else ROWS
     return max(1, min(most, SCORES // columns))
 
 
 def kinds_in_all(
-    sources: Sequence[Source], roles: Sequence[Roles], source: Source, batch: Batch
+    sources: Sequence[DataFile], roles: Sequence[ColumnRoles], source: DataFile, batch: Batch
 ) -> dict[str, Kind]:
     """Return the kinds that the first rows settle, those of `source`; every file is held against them."""
     kinds = kinds_of(batch, roles)
     for other in sources:
         with naming(other.path):
-            for own in roles:
-                check_types(other.types, own, kinds, called(source.path))
+            for roles_of_file in roles:
+                check_types(other.types, roles_of_file, kinds, called(source.path))
     return kinds
 
 
-def called_together(sources: Sequence[Source]) -> str:
+def called_together(sources: Sequence[DataFile]) -> str:
     """Return what messages call several files."""
     more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
     return called(sources[0].path) + more
@@ -237,25 +242,25 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], threads:
             raise
 
 
-def _settled(
-    sources: Sequence[Source], asked: Asked, roles: Roles, pieces: Iterator[FileBatch]
-) -> tuple[Meaning, Iterator[FileBatch]]:
+def _resolve_schema(
+    sources: Sequence[DataFile], requested: ColumnRequest, roles: ColumnRoles, pieces: Iterator[FileBatch]
+) -> tuple[ResolvedSchema, Iterator[FileBatch]]:
     """Return what the first rows settle, and the pieces from these rows on."""
     first = next(pieces, None)
     if first is None:
         raise ValueError(f"{called_together(sources)}: has no rows")
     with naming(first.source.path):
         kinds = kinds_in_all(sources, [roles], first.source, first.batch)
-        meaning = settled(asked, roles, kinds, typed(first.batch, roles, kinds).seen)
-    return meaning, chain([first], pieces)
+        schema = resolve_schema(requested, roles, kinds, typed(first.batch, roles, kinds).seen)
+    return schema, chain([first], pieces)
 
 
-def _summed(meaning: Meaning, rows: FileBatch) -> tuple[FileBatch, Piece, dict[Any, Sketch]]:
+def _summed(schema: ResolvedSchema, rows: FileBatch) -> tuple[FileBatch, CheckedBatch, dict[Any, Sketch]]:
     """Return a batch, the same checked, and its sums by group."""
     with naming(rows.source.path):
-        typed_rows = typed(rows.batch, meaning.roles, meaning.kinds, rows.first)
-        piece = checked(typed_rows, meaning, rows.first)
-        sums = {group: Sketch(meaning.notion.name)._take(data) for group, data in piece.by_group()}
+        typed_rows = typed(rows.batch, schema.roles, schema.kinds, rows.first)
+        piece = checked(typed_rows, schema, rows.first)
+        sums = {group: Sketch(schema.notion.name)._take(data) for group, data in piece.by_group()}
     return rows, piece, sums
 
 
@@ -275,9 +280,12 @@ class Run:
     """
 
     def __init__(
-        self, sources: Sequence[Source], meaning: Meaning, progress: Callable[[Reading], object] | None
+        self,
+        sources: Sequence[DataFile],
+        schema: ResolvedSchema,
+        progress: Callable[[ReadProgress], object] | None,
     ) -> None:
-        self.sources, self.meaning, self.progress = sources, meaning, progress
+        self.sources, self.schema, self.progress = sources, schema, progress
         self.sketches: dict[Any, Sketch] = {}
         self.seen: dict[Any, None] = {}
         self.rows = 0
@@ -290,16 +298,16 @@ class Run:
         """Read and add all batches."""
         self.started = time.monotonic()
         texts: dict[Any, str] = {}
-        wide = len(self.meaning.roles.scores.names) > WIDE
+        wide = len(self.schema.roles.scores.names) > WIDE
         # One more than processors, which has work for them while others wait for their turn in Python.
         threads = min(WIDE_THREADS, cpus()) if wide else min(THREADS, cpus() + 1)
         # Once an array of this size was given back, the C library of Linux keeps the memory of smaller ones,
         # and does not ask the system for it anew with every step.
         np.empty(1 << 21)
-        with closing(side_by_side(partial(_summed, self.meaning), batches, threads)) as parts:
+        with closing(side_by_side(partial(_summed, self.schema), batches, threads)) as parts:
             for batch, piece, sums in parts:
                 with naming(batch.source.path):
-                    check_label(self.meaning.roles.label, texts, piece.label)
+                    check_label(self.schema.roles.label, texts, piece.label)
                     self._add_seen(piece.seen)
                     self._add_sums(sums)
                 self.rows += piece.rows
@@ -310,7 +318,7 @@ class Run:
         known = len(self.seen)
         self.seen |= dict.fromkeys(labels)
         if len(self.seen) > known:
-            self.meaning.pair(tuple(self.seen), more=True)
+            self.schema.pair(tuple(self.seen), more=True)
 
     def _add_sums(self, sums: Mapping[Any, Sketch]) -> None:
         known = len(self.sketches)
@@ -331,7 +339,7 @@ class Run:
         took, share = time.monotonic() - self.started, done / max(1, self.ends[-1])
         rate = self.rows / took if took > 0 else 0.0
         left = took / share * (1 - share) if share > 0 else math.nan
-        self.progress(Reading(self.rows, self.total, files, len(self.sources), share, rate, left))
+        self.progress(ReadProgress(self.rows, self.total, files, len(self.sources), share, rate, left))
 
 
 def cpus() -> int:

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from calibrant.data.batch import Batch
-from calibrant.data.columns import Header
+from calibrant.data.columns import ColumnHeader
 from calibrant.data.files import (
     check_bytes,
     check_width,
@@ -42,7 +42,7 @@ DEFLATE, SLACK = 1032, 1 << 10
 
 
 @dataclass(frozen=True)
-class Source:
+class DataFile:
     """A file, and what it says of itself before its rows are read.
 
     Attributes
@@ -68,7 +68,7 @@ class Source:
     format: str
     size: int
     changed: int
-    header: Header
+    header: ColumnHeader
     types: Mapping[str, Any]
     rows: int | None = None
     content: bytes | None = field(default=None, repr=False)
@@ -98,7 +98,7 @@ class Source:
                 raise ValueError("has changed while it was read")
 
 
-def described(path: str, format: str | None = None, stdin: BinaryIO | None = None) -> Source:
+def described(path: str, format: str | None = None, stdin: BinaryIO | None = None) -> DataFile:
     """Return what a file says of itself before its rows are read, and what its folders say of it."""
     with naming(path), _readable():
         content = content_of(path, stdin)
@@ -107,11 +107,11 @@ def described(path: str, format: str | None = None, stdin: BinaryIO | None = Non
             if content is None:
                 about = os.fstat(file.fileno())
                 size, changed = about.st_size, about.st_mtime_ns
-            own, data = recognised(file, path, format)
-            source = Source(path, own, size, changed, Header(()), {}, content=content)
+            columns_of_block, data = recognised(file, path, format)
+            source = DataFile(path, columns_of_block, size, changed, ColumnHeader(()), {}, content=content)
             describe = {"npz": _about_npz, "parquet": _about_parquet, "arrow": _about_arrow}
             describe |= {"jsonl": about_json, "json": about_json}
-            source = describe.get(own, about_csv)(source, data)
+            source = describe.get(columns_of_block, about_csv)(source, data)
         check_width(len(source.header.names))
         names = source.header.names
         more = {name: value for name, value in in_folders(path).items() if name not in names}
@@ -123,7 +123,7 @@ def described(path: str, format: str | None = None, stdin: BinaryIO | None = Non
 
 
 def batches(
-    source: Source,
+    source: DataFile,
     numbers: Sequence[str],
     values: Sequence[str],
     rows: int,
@@ -168,14 +168,14 @@ def batches(
 class FileBatch(NamedTuple):
     """A batch of a file, the number of rows before it there, and the bytes of all files read after it."""
 
-    source: Source
+    source: DataFile
     first: int
     batch: Batch
     done: int
 
 
 def all_batches(
-    sources: Sequence[Source], numbers: Sequence[str], values: Sequence[str], rows: int
+    sources: Sequence[DataFile], numbers: Sequence[str], values: Sequence[str], rows: int
 ) -> Iterator[FileBatch]:
     """Yield the batches of files, one file after the other; see `batches`."""
     done = 0
@@ -211,19 +211,19 @@ def _regrouped(tables: Iterable[tuple[Any, float]], rows: int) -> Iterator[tuple
     """Cut and join tables so that each holds as many rows; what a table has in full is not copied."""
     import pyarrow as pa
 
-    held: list[Any] = []
+    pending: list[Any] = []
     count = first = 0
     for table, share in tables:
         while table.num_rows:
-            part = table.slice(0, rows - count)
-            table = table.slice(part.num_rows)
-            held.append(part)
-            count += part.num_rows
+            chunk = table.slice(0, rows - count)
+            table = table.slice(chunk.num_rows)
+            pending.append(chunk)
+            count += chunk.num_rows
             if count == rows:
-                yield first, _joined(pa, held), share
-                first, held, count = first + rows, [], 0
-    if held:
-        yield first, _joined(pa, held), 1.0
+                yield first, _joined(pa, pending), share
+                first, pending, count = first + rows, [], 0
+    if pending:
+        yield first, _joined(pa, pending), 1.0
 
 
 def _joined(pa: Any, tables: list[Any]) -> Any:
@@ -234,7 +234,7 @@ def _joined(pa: Any, tables: list[Any]) -> Any:
 # Parquet and Arrow
 
 
-def _about_parquet(source: Source, data: Any) -> Source:
+def _about_parquet(source: DataFile, data: Any) -> DataFile:
     pyarrow_of()
     from pyarrow import parquet
 
@@ -243,12 +243,14 @@ def _about_parquet(source: Source, data: Any) -> Source:
         return _with_schema(replace(source, rows=file.metadata.num_rows), file.schema_arrow)
 
 
-def _with_schema(source: Source, schema: Any) -> Source:
+def _with_schema(source: DataFile, schema: Any) -> DataFile:
     types = dict(zip(schema.names, schema.types, strict=True))
-    return replace(source, header=Header(tuple(schema.names)), types=types)
+    return replace(source, header=ColumnHeader(tuple(schema.names)), types=types)
 
 
-def _parquet(source: Source, wanted: list[str], values: list[str], rows: int) -> Iterator[tuple[Any, float]]:
+def _parquet(
+    source: DataFile, wanted: list[str], values: list[str], rows: int
+) -> Iterator[tuple[Any, float]]:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -263,7 +265,7 @@ def _parquet(source: Source, wanted: list[str], values: list[str], rows: int) ->
             yield pa.Table.from_batches([batch]), done / total
 
 
-def _about_arrow(source: Source, data: Any) -> Source:
+def _about_arrow(source: DataFile, data: Any) -> DataFile:
     pa = pyarrow_of()
     with source.native() as opened:
         head = opened.read(6)
@@ -272,7 +274,7 @@ def _about_arrow(source: Source, data: Any) -> Source:
         return _with_schema(source, reader.schema)
 
 
-def _arrow(source: Source, wanted: list[str]) -> Iterator[tuple[Any, float]]:
+def _arrow(source: DataFile, wanted: list[str]) -> Iterator[tuple[Any, float]]:
     import pyarrow as pa
 
     place = {name: k for k, name in enumerate(source.header.names)}
@@ -300,7 +302,7 @@ def _arrow_batches(pa: Any, file: Any, options: Any, size: int) -> Iterator[tupl
 # NPZ, by numpy: the sizes that an archive declares are held against its bytes before any array is read
 
 
-def _about_npz(source: Source, data: Any) -> Source:
+def _about_npz(source: DataFile, data: Any) -> DataFile:
     members = _members_of(data)
     header = _header_of(members)
     columns = {name: header.blocks.get(name, (name,)) for name in members}
@@ -308,13 +310,13 @@ def _about_npz(source: Source, data: Any) -> Source:
     return replace(source, header=header, types=types)
 
 
-def _npz(source: Source, wanted: list[str], rows: int) -> Iterator[tuple[int, Any, float]]:
+def _npz(source: DataFile, wanted: list[str], rows: int) -> Iterator[tuple[int, Any, float]]:
     with source.open() as file:
         columns = _columns_of(file, wanted)
     total = len(next(iter(columns.values())))
     for first in range(0, total, rows):
-        part = {name: column[first : first + rows] for name, column in columns.items()}
-        yield first, part, min(first + rows, total) / total
+        chunk = {name: column[first : first + rows] for name, column in columns.items()}
+        yield first, chunk, min(first + rows, total) / total
 
 
 @dataclass(frozen=True)
@@ -344,20 +346,24 @@ def _members_of(data: BinaryIO) -> dict[str, _Member]:
     return members
 
 
-def _header_of(members: dict[str, _Member]) -> Header:
+def _header_of(members: dict[str, _Member]) -> ColumnHeader:
     """Return the columns of an archive: one for each vector, several for each matrix."""
     widths = {name: member.shape[1] for name, member in members.items() if len(member.shape) == 2}
     check_width(len(members) + sum(widths.values()))
     blocks = {name: tuple(f"{name}_{k}" for k in range(width)) for name, width in widths.items()}
     names = tuple(column for name in members for column in blocks.get(name, (name,)))
-    return Header(names, blocks, _pair(members))
+    return ColumnHeader(names, blocks, _pair(members))
 
 
 def _columns_of(data: BinaryIO, wanted: Sequence[str]) -> dict[str, Array]:
     """Return columns of an archive."""
     members = _members_of(data)
     blocks = _header_of(members).blocks
-    home = {column: (name, k) for name, own in blocks.items() for k, column in enumerate(own)}
+    home = {
+        column: (name, k)
+        for name, columns_of_block in blocks.items()
+        for k, column in enumerate(columns_of_block)
+    }
     used = list(dict.fromkeys(home.get(name, (name, 0))[0] for name in wanted))
     lengths = {name: members[name].shape[0] for name in used}
     if len(set(lengths.values())) > 1:

@@ -13,17 +13,17 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.data.batch import (
-    Meaning,
-    Rows,
+    BatchRows,
+    ResolvedSchema,
     check_label,
     checked,
-    doubting,
     matrix_of,
     refuse_labels,
-    settled,
+    resolve_schema,
+    suggesting_labels,
     typed,
 )
-from calibrant.data.columns import Asked, Roles, Scores
+from calibrant.data.columns import ColumnRequest, ColumnRoles, Scores
 from calibrant.data.files import SUFFIXES, called, check_bytes, expanded, naming
 from calibrant.data.pipeline import (
     FILES,
@@ -33,7 +33,7 @@ from calibrant.data.pipeline import (
     roles_in_all,
     rows_of_batch,
 )
-from calibrant.data.readers import Source, all_batches, described
+from calibrant.data.readers import DataFile, all_batches, described
 from calibrant.data.values import Coded, Kind
 from calibrant.inputs import Array
 
@@ -107,16 +107,16 @@ def is_large(path: str, format: str | None = None) -> tuple[bool, str]:
 
 
 @in_words(FILES)
-def n_scores(path: str, asked: Asked, format: str | None = None) -> int:
+def n_scores(path: str, requested: ColumnRequest, format: str | None = None) -> int:
     """Return how many columns of scores a path has; only headers are read."""
     sources = [described(file, format) for file in expanded(path, format)]
-    return len(roles_in_all(sources, asked).scores.names)
+    return len(roles_in_all(sources, requested).scores.names)
 
 
 @in_words(FILES)
 def load_models(
     path: str,
-    asked: Asked,
+    requested: ColumnRequest,
     models: Mapping[str, tuple[str, ...]] | None = None,
     *,
     format: str | None = None,
@@ -145,63 +145,65 @@ def load_models(
     ValueError, OSError, ImportError
         One line with the file, the column, the rule and the value.
     """
-    models = {"": asked.scores} if models is None else models
+    models = {"": requested.scores} if models is None else models
     sources = [described(file, format, stdin) for file in expanded(path, format)]
-    asked_of = {name: replace(asked, scores=specs) for name, specs in models.items()}
-    roles = {name: roles_in_all(sources, own) for name, own in asked_of.items()}
-    with doubting(next(iter(roles.values()))):
-        kinds, parts = _read(sources, list(roles.values()), progress)
+    requested_of = {name: replace(requested, scores=specs) for name, specs in models.items()}
+    roles = {name: roles_in_all(sources, model_roles) for name, model_roles in requested_of.items()}
+    with suggesting_labels(next(iter(roles.values()))):
+        kinds, all_rows = _read(sources, list(roles.values()), progress)
     texts: dict[Any, str] = {}
-    for part in parts:
-        with naming(part.source.path):
-            check_label(next(iter(roles.values())).label, texts, part.rows.label)
-    seen = {label for part in parts for label in part.rows.seen}
+    for file_rows in all_rows:
+        with naming(file_rows.source.path):
+            check_label(next(iter(roles.values())).label, texts, file_rows.rows.label)
+    seen = {label for file_rows in all_rows for label in file_rows.rows.seen}
     data: dict[str, Data] = {}
-    for name, own in roles.items():
+    for name, model_roles in roles.items():
         with naming(sources[0].path):
-            meaning = settled(asked_of[name], own, kinds, None if own.label is None else seen)
-            if own.label is not None and meaning.classes is None:
-                meaning.pair(seen)
+            schema = resolve_schema(
+                requested_of[name], model_roles, kinds, None if model_roles.label is None else seen
+            )
+            if model_roles.label is not None and schema.classes is None:
+                schema.pair(seen)
         pieces = []
-        for part in parts:
-            with naming(part.source.path), doubting(own):
-                pieces.append(checked(part.rows, meaning, part.first).data)
-        data[name] = replace(_data(path, meaning, parts), cautions=_cautions(filter(None, pieces)))
-        if own.scores.doubtful and np.isin(data[name].y_prob, (0, 1)).all():
+        for file_rows in all_rows:
+            with naming(file_rows.source.path), suggesting_labels(model_roles):
+                pieces.append(checked(file_rows.rows, schema, file_rows.first).data)
+        data[name] = replace(_data(path, schema, all_rows), cautions=_cautions(filter(None, pieces)))
+        if model_roles.scores.doubtful and np.isin(data[name].y_prob, (0, 1)).all():
             with naming(sources[0].path):
-                refuse_labels(own)
+                refuse_labels(model_roles)
     return data
 
 
 def _cautions(pieces: Iterable[inputs.Predictions]) -> tuple[str, ...]:
     """Return what is to be known of rows that were read in pieces."""
-    parts = [(each.renormalised, each.n_rows, each.deviation) for each in pieces]
-    count = sum(part[0] for part in parts)
+    all_rows = [(each.renormalised, each.n_rows, each.deviation) for each in pieces]
+    count = sum(file_rows[0] for file_rows in all_rows)
     if not count:
         return ()
-    largest = max(float(np.abs(off).max()) for _, _, off in parts if off is not None)
-    return (inputs.renormalisation_caution(count, sum(part[1] for part in parts), largest),)
+    largest = max(float(np.abs(off).max()) for _, _, off in all_rows if off is not None)
+    return (inputs.renormalisation_caution(count, sum(file_rows[1] for file_rows in all_rows), largest),)
 
 
-class _Part(NamedTuple):
+class _FileRows(NamedTuple):
     """Rows of a file, and how many come before them."""
 
-    source: Source
+    source: DataFile
     first: int
-    rows: Rows
+    rows: BatchRows
 
 
 def _read(
-    sources: Sequence[Source], roles: list[Roles], progress: Progress | None
-) -> tuple[dict[str, Kind], list[_Part]]:
+    sources: Sequence[DataFile], roles: list[ColumnRoles], progress: Progress | None
+) -> tuple[dict[str, Kind], list[_FileRows]]:
     """Return the kinds of columns, which the first rows settle, and all rows."""
     kinds: dict[str, Kind] | None = None
     # Models share every column but those of the scores.
-    names = tuple(dict.fromkeys(name for own in roles for name in own.scores.names))
+    names = tuple(dict.fromkeys(name for model_roles in roles for name in model_roles.scores.names))
     union = replace(roles[0], scores=Scores(names))
     with naming(sources[0].path):
         check_bytes(8 * len(union.numbers) * sum(source.rows or 0 for source in sources))
-    parts: list[_Part] = []
+    all_rows: list[_FileRows] = []
     size, total = 0, sum(source.size for source in sources)
     for source, first, batch, done in all_batches(
         sources, union.numbers, union.values, rows_of_batch(sources, len(names))
@@ -212,33 +214,37 @@ def _read(
             rows = typed(batch, union, kinds, first)
             size += sum(column.nbytes for column in rows.numbers.values())
             check_bytes(size)
-        parts.append(_Part(source, first, rows))
+        all_rows.append(_FileRows(source, first, rows))
         if progress is not None:
             progress(done, total)
     if kinds is None:
         raise ValueError(f"{called_together(sources)}: has no rows")
-    return kinds, parts
+    return kinds, all_rows
 
 
-def _data(path: str, meaning: Meaning, parts: Sequence[_Part]) -> Data:
+def _data(path: str, schema: ResolvedSchema, all_rows: Sequence[_FileRows]) -> Data:
     """Return the rows of all parts with the scores of one model."""
-    roles = meaning.roles
-    score = np.concatenate([matrix_of(part.rows, roles) for part in parts])
+    roles = schema.roles
+    score = np.concatenate([matrix_of(file_rows.rows, roles) for file_rows in all_rows])
     if roles.percent:
         inputs.check_percent(float(score.max()))
-    rows = [part.rows for part in parts]
-    weight = None if roles.weight is None else np.concatenate([own.numbers[roles.weight] for own in rows])
+    rows = [file_rows.rows for file_rows in all_rows]
+    weight = (
+        None
+        if roles.weight is None
+        else np.concatenate([model_roles.numbers[roles.weight] for model_roles in rows])
+    )
     return Data(
-        y_true=None if roles.label is None else _joined(own.label for own in rows),
+        y_true=None if roles.label is None else _joined(model_roles.label for model_roles in rows),
         y_prob=score,
-        labels=meaning.classes,
-        pos_label=meaning.pos_label,
+        labels=schema.classes,
+        pos_label=schema.pos_label,
         sample_weight=weight if roles.counts is None else None,
-        groups=None if roles.groups is None else _joined(own.groups for own in rows),
-        notion=meaning.notion.name,
+        groups=None if roles.groups is None else _joined(model_roles.groups for model_roles in rows),
+        notion=schema.notion.name,
         source=called(path),
         columns=MappingProxyType(roles.by_role),
-        cluster=None if roles.cluster is None else _joined(own.cluster for own in rows),
+        cluster=None if roles.cluster is None else _joined(model_roles.cluster for model_roles in rows),
         counts=None if roles.counts is None else weight,
     )
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.data.columns import Header
+from calibrant.data.columns import ColumnHeader
 from calibrant.data.files import MOST_COLUMNS, check_width, pyarrow_of, recognised, tidy
 from calibrant.inputs import NamedTwiceError, parsed_json, show
 
 if TYPE_CHECKING:
-    from calibrant.data.readers import Source
+    from calibrant.data.readers import DataFile
 
 DELIMITERS = (",", ";", "\t", "|")
 # Bytes of text parsed together, of the longest row and of a JSON list, which is read whole.
@@ -35,7 +35,7 @@ _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 class _Text:
     """Bytes of a text file, held to be UTF-8 while they are read."""
 
-    def __init__(self, source: Source, data: Any, file: Any) -> None:
+    def __init__(self, source: DataFile, data: Any, file: Any) -> None:
         self.source, self.data, self.file = source, data, file
         self.decoder = codecs.getincrementaldecoder("utf-8")()
 
@@ -46,17 +46,17 @@ class _Text:
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes."""
-        part = bytes(self.data.read(size))
+        chunk = bytes(self.data.read(size))
         try:
-            self.decoder.decode(part, final=not part)
+            self.decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             wide = error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
             hint = "; it looks like UTF-16: save it as UTF-8" if wide else ""
             byte = f"0x{error.object[error.start]:02x}"
             raise ValueError(f"is not UTF-8 text: it has the byte {byte}{hint}") from None
-        if b"\0" in part:
+        if b"\0" in chunk:
             raise ValueError("holds NUL bytes, so it is no text")
-        return part
+        return chunk
 
     def restart(self) -> None:
         """Go back to the start."""
@@ -65,12 +65,12 @@ class _Text:
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[_Text]:
+def _opened(source: DataFile) -> Iterator[_Text]:
     with source.open() as file:
         yield _Text(source, recognised(file, source.path, source.format)[1], file)
 
 
-def about_csv(source: Source, data: Any) -> Source:
+def about_csv(source: DataFile, data: Any) -> DataFile:
     """Find the header of a CSV file; its delimiter is the commonest in it."""
     pa = pyarrow_of()
     from pyarrow import csv as arrow_csv
@@ -91,7 +91,7 @@ def about_csv(source: Source, data: Any) -> Source:
     raw = arrow_csv.read_csv(pa.BufferReader(header + b"\n"), options, parse).column_names
     names = tuple(name.strip() for name in raw)
     types = dict.fromkeys(names, pa.string())
-    return replace(source, header=Header(names), types=types, raw=tuple(raw), delimiter=delimiter)
+    return replace(source, header=ColumnHeader(names), types=types, raw=tuple(raw), delimiter=delimiter)
 
 
 def _first_record(head: bytes) -> bytes | None:
@@ -104,7 +104,7 @@ def _first_record(head: bytes) -> bytes | None:
     return None
 
 
-def csv_tables(source: Source, wanted: list[str]) -> Iterator[tuple[Any, float]]:
+def csv_tables(source: DataFile, wanted: list[str]) -> Iterator[tuple[Any, float]]:
     """Yield a table of texts for each block of rows of a CSV file, and how much is read.
 
     Each block is parsed in memory. The streaming reader of Arrow drops the line feed of a carriage return and
@@ -124,8 +124,8 @@ def csv_tables(source: Source, wanted: list[str]) -> Iterator[tuple[Any, float]]
     parse = arrow_csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=True)
     rows, names = 0, None
     with _opened(source) as text:
-        for block, whole in _row_blocks(text, source.delimiter):
-            if not whole:
+        for block, complete in _row_blocks(text, source.delimiter):
+            if not complete:
                 longest = f"row {rows + 1} has no end, or is longer than {LONGEST >> 20} MiB"
                 raise ValueError(f"{longest}: is a quote left open?")
             # In one thread the parser knows the number of a row that it refuses.
@@ -153,10 +153,10 @@ def _in_words(error: str, before: int) -> str:
 def _row_blocks(text: _Text, delimiter: str) -> Iterator[tuple[bytes, bool]]:
     """Yield blocks of complete rows; an unterminated last row is yielded at the end, marked as such."""
     rest, start = b"", codecs.BOM_UTF8
-    while part := text.read(BLOCK):
-        part, start = rest + (part.removeprefix(start) if start else part), b""
-        end = _end_of_rows(part, delimiter)
-        block, rest = part[:end], part[end:]
+    while chunk := text.read(BLOCK):
+        chunk, start = rest + (chunk.removeprefix(start) if start else chunk), b""
+        end = _end_of_rows(chunk, delimiter)
+        block, rest = chunk[:end], chunk[end:]
         if block.strip(b"\r\n"):
             yield block, True
         if len(rest) > LONGEST:
@@ -184,7 +184,7 @@ def _end_of_rows(block: bytes, delimiter: str) -> int:
     return 0 if rows is None else rows.end()
 
 
-def about_json(source: Source, data: Any) -> Source:
+def about_json(source: DataFile, data: Any) -> DataFile:
     """Find the columns of JSON by its first records."""
     pa = pyarrow_of()
     first = next(_parsed_lines(_in_lines(_Text(source, data, data)), []), None)
@@ -192,10 +192,10 @@ def about_json(source: Source, data: Any) -> Source:
         raise ValueError("holds no records")
     names = tuple(first[0].schema.names)
     # The first records settle no type: 1 may be followed by 1.5.
-    return replace(source, header=Header(names), types=dict.fromkeys(names, pa.null()))
+    return replace(source, header=ColumnHeader(names), types=dict.fromkeys(names, pa.null()))
 
 
-def json_tables(source: Source, wanted: list[str]) -> Iterator[tuple[Any, float]]:
+def json_tables(source: DataFile, wanted: list[str]) -> Iterator[tuple[Any, float]]:
     """Yield tables of JSON lines, or of a JSON list, and how much is read."""
     with _opened(source) as text:
         yield from _parsed_lines(_in_lines(text), wanted)
@@ -262,10 +262,10 @@ def _parsed_lines(text: _Text, wanted: Sequence[str]) -> Iterator[tuple[Any, flo
 def _line_blocks(text: _Text) -> Iterator[bytes]:
     """Yield lines, many at a time."""
     rest = b""
-    while part := text.read(BLOCK):
-        part = rest + part
-        end = max(part.rfind(b"\n"), part.rfind(b"\r")) + 1
-        block, rest = part[:end], part[end:]
+    while chunk := text.read(BLOCK):
+        chunk = rest + chunk
+        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+        block, rest = chunk[:end], chunk[end:]
         if len(rest) > LONGEST:
             raise ValueError(f"has a line of more than {LONGEST >> 20} MiB")
         if block.strip():

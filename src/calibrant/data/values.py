@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
-from calibrant.data.columns import whole
+from calibrant.data.columns import parse_integer
 from calibrant.data.files import tidy
 from calibrant.inputs import Array, InputError, exact, show
 
@@ -165,10 +165,12 @@ def _array_of(column: Any) -> Array:
     return np.from_dlpack(column)
 
 
-def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool = False) -> Array | Coded:
+def values_of(
+    name: str, column: Any, kind: Kind | None = None, *, distinguish_texts: bool = False
+) -> Array | Coded:
     """Return a column of numbers, booleans or text, of a kind; without one, of that which its values have.
 
-    With `apart`, texts that would be one number, as 1 and 01 would, stay text.
+    With `distinguish_texts`, texts that would be one number, as 1 and 01 would, stay text.
     """
     column = _plain(name, column, dictionary=True)
     if kind_of(name, _type(column)) is not None:
@@ -178,9 +180,9 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
                 _refuse_missing(name, missing)
             row = int(np.argmin(finite))
             _refuse_number(name, float(column[row]), row)
-        own = kind_of_values(exact(_column(name), column))
-        if kind is not None and own != kind:
-            refuse_kind(name, kind, own)
+        found_kind = kind_of_values(exact(_column(name), column))
+        if kind is not None and found_kind != kind:
+            refuse_kind(name, kind, found_kind)
         return column
     if isinstance(column, np.ndarray):
         coded = Coded.of_texts(_texts(column))
@@ -193,13 +195,13 @@ def values_of(name: str, column: Any, kind: Kind | None = None, *, apart: bool =
         _refuse_missing(name, coded.take([not word for word in words]))
     if kind is None:
         numbers = {_exact(word) for word in words}
-        merged = apart and len(numbers) < len(set(words))
+        merged = distinguish_texts and len(numbers) < len(set(words))
         kind = "text" if None in numbers or merged else "numbers"
     values = _as_kind(name, words, coded, kind)
     # Several texts may be one value, as 1 and 1.0 are.
     place = {value: k for k, value in enumerate(dict.fromkeys(values))}
     texts: dict[Any, str] = {}
-    if apart:
+    if distinguish_texts:
         check_texts(name, texts, values, words)
     code = coded.code if len(place) == len(values) else coded.take([place[value] for value in values])
     return Coded(code, tuple(place), tuple(texts.values()))
@@ -274,7 +276,7 @@ def kind_of_values(column: Array | Coded) -> Kind:
 
 def _exact(text: str) -> int | float | None:
     """Return the number that a text is, and no other text that means something else; None if it is none."""
-    value = whole(text)
+    value = parse_integer(text)
     if value is not None:
         return value
     number = _number(text)

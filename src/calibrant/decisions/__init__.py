@@ -7,7 +7,7 @@ from calibrant.decisions.clinical import Clinical, clinical_of
 from calibrant.decisions.cost import Cost, cost_from_text
 from calibrant.decisions.curve import (
     THRESHOLDS,
-    Difference,
+    NetBenefitDifference,
     RegretCurve,
     WorstDecision,
     check_thresholds,
@@ -23,7 +23,7 @@ __all__ = [
     "Clinical",
     "Cost",
     "Decision",
-    "Difference",
+    "NetBenefitDifference",
     "Regret",
     "RegretCurve",
     "RiskCoverage",

@@ -18,7 +18,7 @@ import numpy as np
 
 from calibrant.decisions.cost import Cost
 from calibrant.inference.clusters import ClusterAdjustment, steps_of
-from calibrant.maps.binary import improved
+from calibrant.maps.binary import average_or_identity
 from calibrant.parallel import cached_property
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.log_odds import model_average
@@ -37,7 +37,7 @@ TIED = 1e-9
 SEED = 20240713
 
 
-class Lines(NamedTuple):
+class CostLines(NamedTuple):
     """Expected cost of each action as a linear function of the outcome probability, for several decisions.
 
     Attributes
@@ -50,15 +50,15 @@ class Lines(NamedTuple):
     yes: Array
 
     @classmethod
-    def of(cls, cost: Cost) -> Lines:
+    def of(cls, cost: Cost) -> CostLines:
         """Return the lines of one decision about two classes, the second of which is the outcome."""
         return cls(cost.matrix[None, 0], cost.matrix[None, 1])
 
     @classmethod
-    def of_thresholds(cls, thresholds: Array) -> Lines:
+    def of_thresholds(cls, thresholds: Array) -> CostLines:
         """Return the lines of each threshold, scaled so that the costs of a false alarm and a miss sum to 1.
 
-        >>> lines = Lines.of_thresholds(np.array([0.1, 0.5]))
+        >>> lines = CostLines.of_thresholds(np.array([0.1, 0.5]))
         >>> lines.optimal_actions(np.array([0.05, 0.1, 0.4]))
         array([[1, 0, 0],
                [1, 1, 1]])
@@ -106,7 +106,7 @@ class Lines(NamedTuple):
 
         Examples
         --------
-        >>> lines, score = Lines.of_thresholds(np.array([0.1, 0.5])), np.array([0.2, 0.4, 0.6])
+        >>> lines, score = CostLines.of_thresholds(np.array([0.1, 0.5])), np.array([0.2, 0.4, 0.6])
         >>> lines.first(np.ones((1, 3)), score[None] / 3, score)
         array([[1],
                [3]])
@@ -237,15 +237,15 @@ class FoldSplit(NamedTuple):
         cluster = task.cluster
         assert cluster is not None
         # Order the clusters by their sums, which depend neither on cluster ids nor on the order of the rows.
-        keys = [np.round(np.bincount(cluster, weight * part), 9) for part in (score, outcome, 1.0)]
+        keys = [np.round(np.bincount(cluster, weight * array), 9) for array in (score, outcome, 1.0)]
         fold = np.empty(len(keys[0]), dtype=np.intp)
         fold[rng.permutation(np.lexsort(keys))] = np.arange(fold.size) % DECISIONS.folds
         place = fold[cluster] * groups.mass.size + steps_of(score, weight, groups)
         shape = DECISIONS.folds, groups.mass.size
         scale = groups.n / weight.sum()
         mass, positive = (
-            np.bincount(place, scale * weight * part, shape[0] * shape[1]).reshape(shape)
-            for part in (1.0, outcome)
+            np.bincount(place, scale * weight * array, shape[0] * shape[1]).reshape(shape)
+            for array in (1.0, outcome)
         )
         return cls._of_sums(groups, mass, positive, mass / groups.mass)
 
@@ -253,10 +253,10 @@ class FoldSplit(NamedTuple):
     def _of_sums(cls, groups: Residuals, mass: Array, positive: Array, share: Array) -> FoldSplit:
         """Build the non-empty parts from mass, positive mass and share of each group, by fold."""
         group, fold = np.nonzero((share > 0).T)
-        mass, positive, share = (part[fold, group] for part in (mass, positive, share))
+        mass, positive, share = (array[fold, group] for array in (mass, positive, share))
         score = groups.score[group]
         residual = positive - mass * score
-        steps = Residuals(mass, score, residual, groups.spread[group] * share, groups.one_score[group])
+        steps = Residuals(mass, score, residual, groups.spread[group] * share, groups.single_score[group])
         return cls(group, np.unique(fold, return_inverse=True)[1], steps)
 
     def training_sets(self, groups: Residuals) -> tuple[Array, Array]:
@@ -264,10 +264,10 @@ class FoldSplit(NamedTuple):
         masses, frequencies = [], []
         for k in range(self.fold.max() + 1):
             mass, residual, spread = (
-                np.bincount(self.group, (self.fold != k) * part, groups.mass.size)
-                for part in (self.steps.mass, self.steps.residual, self.steps.spread)
+                np.bincount(self.group, (self.fold != k) * array, groups.mass.size)
+                for array in (self.steps.mass, self.steps.residual, self.steps.spread)
             )
-            others = Residuals(mass, groups.score, residual, spread, groups.one_score)
+            others = Residuals(mass, groups.score, residual, spread, groups.single_score)
             masses.append(mass)
             # Without training rows the scores are kept, and the gain is zero.
             frequencies.append(recalibrated(others, groups.score) if mass.any() else groups.score)
@@ -310,9 +310,9 @@ class BinaryDecisions:
         """Build groups without looking for cached ones."""
         (residuals,) = task.residuals
         posterior = posterior_of(task)
-        held = residuals[residuals.mass > 0]
-        groups = _pooled(held, cuts)
-        curve = recalibrated(held, groups.score)
+        nonempty = residuals[residuals.mass > 0]
+        groups = _pooled(nonempty, cuts)
+        curve = recalibrated(nonempty, groups.score)
         rng = np.random.default_rng(FOLD_SEED)
         if task.designs is None:
             clusters, split = np.inf, FoldSplit.of(groups, rng)
@@ -343,17 +343,17 @@ class BinaryDecisions:
         rng = np.random.default_rng(SEED)
         points, drawn = self.posterior.points(0).score, self.posterior.draws(0, rng, DECISIONS.draws)
         gap = _interpolated(points, drawn, self.groups.score)
-        share = drawn_shares(rng, self.groups.mass, self.groups.spread, len(gap))
+        share = bootstrap_shares(rng, self.groups.mass, self.groups.spread, len(gap))
         return np.clip(self.groups.score + gap, 0.0, 1.0), share
 
-    def regret(self, lines: Lines, curve: Array | None = None) -> Array:
+    def regret(self, lines: CostLines, curve: Array | None = None) -> Array:
         """Return the decision regret of the scores if `curve` gives the true frequencies."""
         p = self.curve if curve is None else curve
         expected = lines.expected(p)
         cost = np.take_along_axis(expected, lines.optimal_actions(self.groups.score)[:, None], axis=1)[:, 0]
         return np.maximum(cost - expected.min(axis=1), 0.0) @ self.groups.mass / self.n
 
-    def gain(self, lines: Lines, before: Array, after: Array | None = None) -> Gain:
+    def gain(self, lines: CostLines, before: Array, after: Array | None = None) -> Gain:
         """Return the gain of actions `after` (decisions, parts) over `before`; without `after`, the cost."""
         no, yes = lines.at(before, after)
         mass, p, spread = self.parts.mass / self.n, self.parts.frequency, self.parts.spread
@@ -367,24 +367,24 @@ class BinaryDecisions:
         floor = DECISIONS.variance_floor_rows * spread.sum() / self.n * lines.top**2
         return Gain(mean, np.sqrt(variance @ spread + floor) / self.n, fitted)
 
-    def excess(self, lines: Lines, actions: Array, frequency: Array) -> Array:
+    def excess(self, lines: CostLines, actions: Array, frequency: Array) -> Array:
         """Return the expected cost of actions relative to the best action for each outcome."""
         no, yes = lines.at(actions)
         no, yes = no - lines.no.min(axis=1, keepdims=True), yes - lines.yes.min(axis=1, keepdims=True)
         return np.asarray((no + (yes - no) * frequency) @ self.parts.mass / self.n)
 
-    def recalibrated(self, lines: Lines) -> Array:
+    def recalibrated(self, lines: CostLines) -> Array:
         """Return the optimal actions (decisions, parts) on scores recalibrated by the other folds."""
         return lines.optimal_actions(self.training_frequency[self.split.fold, self.split.group])
 
-    def best_threshold(self, lines: Lines) -> Array:
+    def best_threshold(self, lines: CostLines) -> Array:
         """Return the actions (decisions, parts) at the threshold that is optimal on the other folds."""
         first = lines.first(self.training_mass, self.training_frequency, self.groups.score)
         first = first[:, self.split.fold]
         act = lines.act[:, None]
         return np.where(self.split.group >= first, act, 1 - act)
 
-    def regret_draws(self, lines: Lines) -> Array:
+    def regret_draws(self, lines: CostLines) -> Array:
         """Return posterior draws of the regret (decisions, draws), with bootstrap weights of the scores."""
         frequency, share = self.draws
         actions, drawn = lines.optimal_actions(self.groups.score), []
@@ -397,7 +397,7 @@ class BinaryDecisions:
             drawn.append(np.einsum("ij,ij->i", lost, share))
         return np.array(drawn)
 
-    def max_block_gain(self, lines: Lines, deviate: float) -> Array:
+    def max_block_gain(self, lines: CostLines, deviate: float) -> Array:
         """Return the largest gain of blocks of neighbouring rows that is compatible with the noise."""
         actions = lines.optimal_actions(self.groups.score)
         each = [self._max_block_gain(*line, deviate) for line in zip(*lines, actions, strict=True)]
@@ -440,10 +440,10 @@ def _binary_decisions(task: CalibrationTask, cuts: tuple[float, ...]) -> BinaryD
     return BinaryDecisions.build(task, np.array(cuts))
 
 
-def drawn_shares(rng: np.random.Generator, mass: Array, spread: Array, size: int) -> Array:
+def bootstrap_shares(rng: np.random.Generator, mass: Array, spread: Array, size: int) -> Array:
     """Draw Bayesian bootstrap shares (size, groups).
 
-    >>> shares = drawn_shares(np.random.default_rng(0), np.array([2.0, 1.0]), np.array([2.0, 1.0]), 3)
+    >>> shares = bootstrap_shares(np.random.default_rng(0), np.array([2.0, 1.0]), np.array([2.0, 1.0]), 3)
     >>> shares.sum(axis=1)
     array([1., 1., 1.])
     """
@@ -460,9 +460,9 @@ def _max_gain(others: Sequence[tuple[Array, Array]], deviate: float) -> float:
 
     `others` has the gains and variances of all blocks for each alternative action.
     """
-    gain, variance = (np.stack(part) for part in zip(*others, strict=True))
+    gain, variance = (np.stack(array) for array in zip(*others, strict=True))
     best = np.argmax(gain + deviate * np.sqrt(variance), axis=0)[None]
-    gain, variance = (np.take_along_axis(part, best, axis=0)[0] for part in (gain, variance))
+    gain, variance = (np.take_along_axis(array, best, axis=0)[0] for array in (gain, variance))
     positive = variance > 0
     gain, variance = gain[positive], variance[positive]
     order = np.argsort(-gain / variance, kind="stable")
@@ -492,5 +492,5 @@ def _interpolated(points: Array, gap: Array, score: Array) -> Array:
 
 def recalibrated(residuals: Residuals, score: Array) -> Array:
     """Recalibrate scores by the default calibration map of these rows; see docs/methods/calibrators.md."""
-    held = residuals[residuals.mass > 0]
-    return np.asarray(improved(held, model_average(held)).probability(score))
+    nonempty = residuals[residuals.mass > 0]
+    return np.asarray(average_or_identity(nonempty, model_average(nonempty)).probability(score))

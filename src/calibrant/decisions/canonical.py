@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.decisions.binary import TIED, Gain, drawn_shares, possible_gain
+from calibrant.decisions.binary import TIED, Gain, bootstrap_shares, possible_gain
 from calibrant.decisions.cost import Cost
 from calibrant.estimators.canonical.softmax import canonical_error
 from calibrant.parallel import cached_property
@@ -78,7 +78,7 @@ class CanonicalDecisions:
     def _against_posterior(self, actions: Array) -> float:
         """Return the regret of actions under the posterior, times the probability of a calibration gap."""
         excess = self.excess_cost(self.posterior.predict(self.rows.score), actions)
-        return self.posterior.chance * self.rows.mean(excess)[0]
+        return self.posterior.gap_probability * self.rows.mean(excess)[0]
 
     @cached_property
     def gain(self) -> Gain:
@@ -108,15 +108,18 @@ class CanonicalDecisions:
         subset = min(n, max(1000, MAX_ENTRIES // classes))
         theta = self.posterior.draws(rng, DECISIONS.size_draws, DECISIONS.coefficient_draws)
         weight = self.rows.weight[:subset]
-        share, usual = drawn_shares(rng, weight, self.rows.square[:subset], len(theta)), weight / weight.sum()
+        share, usual = (
+            bootstrap_shares(rng, weight, self.rows.square[:subset], len(theta)),
+            weight / weight.sum(),
+        )
         # A subset of the rows has a larger sampling variation than all rows: shrink the weights accordingly.
         share = usual + np.sqrt(subset / n) * (share - usual)
         drawn = np.zeros(len(theta))
-        for part, at in self.posterior.likelihood.chunks(slice(0, subset)):
+        for chunk, at in self.posterior.likelihood.chunks(slice(0, subset)):
             for j, each in enumerate(theta):
                 if each.any():
                     q = softmax(self.posterior.blocks.logits(at, each))
-                    drawn[j] += share[j, part] @ self.excess_cost(q, self.actions[part])
+                    drawn[j] += share[j, chunk] @ self.excess_cost(q, self.actions[chunk])
         return drawn
 
     def ends(self, deviate: float, level: float) -> tuple[float, float]:

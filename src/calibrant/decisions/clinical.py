@@ -20,7 +20,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.band import clopper_pearson
-from calibrant.inference.measured import Measured, Within, interval_deviate
+from calibrant.inference.interval_estimate import IntervalBounds, IntervalEstimate, interval_deviate
 from calibrant.inputs import ROUNDING, InputError, Serializable, stream
 from calibrant.inputs.codec import Amount, Bounds, Level
 from calibrant.inputs.printed import Block, Printed
@@ -29,7 +29,7 @@ from calibrant.parallel import one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds.cells import expit, log_odds, nearest, softplus
 from calibrant.score_data import Array, Cells, ScoreData
-from calibrant.score_data.clusters import are_alone, effective_clusters
+from calibrant.score_data.clusters import are_independent, effective_clusters
 from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask
 
@@ -75,11 +75,11 @@ class Clinical(Printed, Serializable):
 
     observed: Amount
     expected: Amount
-    ratio: Annotated[Measured, Within(0)] | None
-    intercept: Annotated[Measured, Within()] | None
-    slope: Annotated[Measured, Within()] | None
-    e50: Annotated[Measured, Within(0, 1)]
-    e90: Annotated[Measured, Within(0, 1)]
+    ratio: Annotated[IntervalEstimate, IntervalBounds(0)] | None
+    intercept: Annotated[IntervalEstimate, IntervalBounds()] | None
+    slope: Annotated[IntervalEstimate, IntervalBounds()] | None
+    e50: Annotated[IntervalEstimate, IntervalBounds(0, 1)]
+    e90: Annotated[IntervalEstimate, IntervalBounds(0, 1)]
     level: Level
     missing: str = ""
     clipped: Amount = 0.0
@@ -123,10 +123,10 @@ def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) ->
     """Compute the clinical measures of a binary task.
 
     >>> from calibrant.inputs import predictions
-    >>> from calibrant.tasks import named
+    >>> from calibrant.tasks import get_notion
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(2000)
-    >>> task = CalibrationTask.of(predictions(rng.random(2000) < score**2, score), named("binary"))
+    >>> task = CalibrationTask.of(predictions(rng.random(2000) < score**2, score), get_notion("binary"))
     >>> clinical_of(task)
     Clinical(O/E 0.662, intercept -1.054, slope 1.317)
     """
@@ -134,7 +134,7 @@ def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) ->
     rows = _Rows.of(task)
     deviate = interval_deviate(level, rows.clusters)
     observed, expected = (
-        float(rows.weight @ part / rows.weight.sum()) for part in (rows.outcome, rows.score)
+        float(rows.weight @ array / rows.weight.sum()) for array in (rows.outcome, rows.score)
     )
     ratio, intercept, slope = None, None, None
     missing = []
@@ -196,7 +196,7 @@ class _Rows:
         counts = problem.counts
         square = weight if counts else np.broadcast_to(next(problem.squared().rows())[2], weight.shape)
         cells, cluster, n = isinstance(problem, Cells), task.cluster, float(problem.n)
-        if cluster is not None and are_alone(cluster, task.weight, counts=task.counts):
+        if cluster is not None and are_independent(cluster, task.weight, counts=task.counts):
             cluster = None
         clusters = np.inf if cluster is None else effective_clusters(cluster, task.weight)
         least, clipped = nearest(score), 0.0
@@ -224,12 +224,14 @@ class _Rows:
             return "scores separate the outcomes perfectly"
         return ""
 
-    def ratio(self, observed: float, expected: float, level: float) -> Measured:
+    def ratio(self, observed: float, expected: float, level: float) -> IntervalEstimate:
         """Return the O:E ratio with its interval; the upper end is at most 1 / expected."""
         ratio = observed / expected
         if observed in (0.0, 1.0):
             low, high = clopper_pearson(np.array(observed), np.array(min(self.n, self.clusters)), level)
-            return Measured(ratio, min(float(low) / expected, ratio), max(float(high) / expected, ratio))
+            return IntervalEstimate(
+                ratio, min(float(low) / expected, ratio), max(float(high) / expected, ratio)
+            )
         residual = self.outcome - ratio * self.score
         mass = float(self.weight.sum())
         # Lower bound of the variance for frequencies near 0 or 1, as for the mean score and frequency.
@@ -238,7 +240,9 @@ class _Rows:
         if self.cluster is not None:
             variance = max(variance, self._cluster_variance(residual) / mass**2)
         far = min(interval_deviate(level, self.clusters) * float(np.sqrt(variance)) / observed, MAX_LOG_WIDTH)
-        return Measured(ratio, ratio * float(np.exp(-far)), min(ratio * float(np.exp(far)), 1 / expected))
+        return IntervalEstimate(
+            ratio, ratio * float(np.exp(-far)), min(ratio * float(np.exp(far)), 1 / expected)
+        )
 
     def _cluster_variance(self, residual: Array) -> float:
         """Return the cluster-robust variance of a weighted sum over rows."""
@@ -246,7 +250,7 @@ class _Rows:
         sums = np.bincount(self.cluster, self.weight * residual)
         return float(sums @ sums) * sums.size / (sums.size - 1)
 
-    def fitted(self, deviate: float, *, slope: bool) -> Measured | None:
+    def fitted(self, deviate: float, *, slope: bool) -> IntervalEstimate | None:
         """Return the maximum likelihood slope, or the intercept with a slope of 1; None without convergence.
 
         Newton's method is used, with the step halved while the likelihood decreases.
@@ -277,15 +281,17 @@ class _Rows:
             if far <= TOLERANCE:
                 # The larger of the model-based and the sandwich variance of the last coefficient.
                 add = inverse[-1] @ design
-                by_line, by_rows = (float(self.square @ (add**2 * part)) for part in (spread, residual**2))
+                by_line, by_rows = (float(self.square @ (add**2 * array)) for array in (spread, residual**2))
                 if self.cluster is not None:
                     by_rows = self._cluster_variance(add * residual)
                 away = deviate * float(np.sqrt(max(by_line, by_rows)))
-                return Measured(float(line[-1]), float(line[-1]) - away, float(line[-1]) + away)
+                return IntervalEstimate(float(line[-1]), float(line[-1]) - away, float(line[-1]) + away)
         return None
 
 
-def _gap_quantiles(task: CalibrationTask, level: float, seed: int) -> tuple[Measured, Measured]:
+def _gap_quantiles(
+    task: CalibrationTask, level: float, seed: int
+) -> tuple[IntervalEstimate, IntervalEstimate]:
     """Return E50 and E90 by the posterior mean, with intervals from posterior draws."""
     posterior = posterior_of(task)
     points = posterior.points(0)
@@ -300,5 +306,5 @@ def _gap_quantiles(task: CalibrationTask, level: float, seed: int) -> tuple[Meas
         column = np.take_along_axis(order, place[:, None], axis=-1)
         value, *draws = np.take_along_axis(gap, column, axis=-1)[:, 0]
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-        quantiles.append(Measured(float(value), float(min(low, value)), float(max(high, value))))
+        quantiles.append(IntervalEstimate(float(value), float(min(low, value)), float(max(high, value))))
     return quantiles[0], quantiles[1]

@@ -195,7 +195,7 @@ def cost_from_text(text: str) -> float | tuple[float, float]:
     (0.2, (1.0, 9.0), (1.0, 9.0))
     """
     try:
-        numbers = [float(part) for part in text.replace(":", ",").split(",")]
+        numbers = [float(number) for number in text.replace(":", ",").split(",")]
     except ValueError:
         numbers = []
     if not 1 <= len(numbers) <= 2:

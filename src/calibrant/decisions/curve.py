@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from calibrant.decisions.binary import BinaryDecisions, Lines
-from calibrant.decisions.interval import SEED, ends, simultaneous_deviate
+from calibrant.decisions.binary import BinaryDecisions, CostLines
+from calibrant.decisions.interval import SEED, regret_intervals, simultaneous_deviate
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
@@ -53,7 +53,7 @@ class WorstDecision(NamedTuple):
         return f"largest decision regret {regret} at threshold {number(self.threshold)}"
 
 
-class Difference(NamedTuple):
+class NetBenefitDifference(NamedTuple):
     """Difference of the net benefits of two models on the same rows, with a simultaneous band."""
 
     value: Array
@@ -113,7 +113,7 @@ class RegretCurve(Printed, Serializable):
     recalibrated: Array
     n: Size
     label: Any = None
-    difference: Difference | None = None
+    difference: NetBenefitDifference | None = None
 
     @property
     def worst(self) -> WorstDecision:
@@ -148,8 +148,8 @@ class RegretCurve(Printed, Serializable):
         check_lengths(self, size, "value", "low", "high", "net_benefit", "treat_all", "recalibrated")
         check_order(self, "low", "value", "high")
         if self.difference is not None:
-            for name, part in self.difference._asdict().items():
-                Shape((size,)).check(f"difference.{name}", part)
+            for name, array in self.difference._asdict().items():
+                Shape((size,)).check(f"difference.{name}", array)
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw the decision curves above the regret with its band; see `calibrant.plot.regret`."""
@@ -178,9 +178,9 @@ def regret_curve_of(
 ) -> RegretCurve:
     """Return the decision regret and the net benefit at each threshold."""
     check_level(level)
-    lines = Lines.of_thresholds(thresholds)
+    lines = CostLines.of_thresholds(thresholds)
     decisions = BinaryDecisions.of(task, thresholds)
-    estimate = ends(decisions, lines, level, simultaneous=True)
+    estimate = regret_intervals(decisions, lines, level, simultaneous=True)
     model, everyone = net_benefit(task.problems[0], thresholds)
     # Net benefit is measured in units of a miss, whose cost here is 1 - t.
     gained = estimate.recalibrated.value / (1 - thresholds)
@@ -204,14 +204,14 @@ def net_benefit(data: ScoreData, thresholds: Array) -> tuple[Array, Array]:
     """
     bins = data.bins(thresholds)
     total = bins.w.sum()
-    hits, rows = (np.cumsum(part[::-1])[::-1] / total for part in (bins.wy, bins.w))
+    hits, rows = (np.cumsum(array[::-1])[::-1] / total for array in (bins.wy, bins.w))
     odds = thresholds / (1 - thresholds)
     return hits[1:] - (rows - hits)[1:] * odds, hits[0] - (rows - hits)[0] * odds
 
 
 def _difference(
     task: CalibrationTask, other: CalibrationTask, thresholds: Array, decisions: BinaryDecisions, level: float
-) -> Difference:
+) -> NetBenefitDifference:
     """Return the difference of two net benefits on the same rows, with a simultaneous band.
 
     The covariance is computed from rows or, for clustered rows, by the cluster-robust sandwich estimator.
@@ -242,7 +242,7 @@ def _difference(
         # Degrees-of-freedom correction for the estimated mean.
         correction = np.sqrt(decisions.clusters / max(decisions.clusters - 1, 1.0))
         by_cluster = correction * (sums - np.outer(mean, size)) / total
-        ratios = [((part / most[:, None]) ** 2).sum() for part in (by_cluster, spread)]
+        ratios = [((array / most[:, None]) ** 2).sum() for array in (by_cluster, spread)]
         # Design effect of the differences, pooled over all thresholds.
         most *= max(ratios[0] / ratios[1], 1.0) if ratios[1] > 0 else 1.0
         spread = by_cluster
@@ -251,7 +251,7 @@ def _difference(
     error = np.sqrt(np.diag(covariance) + DECISIONS.variance_floor_rows * most**2)
     rng = np.random.default_rng(SEED)
     wide = simultaneous_deviate(covariance, error, level, decisions.clusters, rng, DECISIONS.band_data_sets)
-    return Difference(mean, mean - wide * error, mean + wide * error)
+    return NetBenefitDifference(mean, mean - wide * error, mean + wide * error)
 
 
 def _pair(task: CalibrationTask, other: CalibrationTask) -> tuple[tuple[Array, Array], Array, Array | None]:

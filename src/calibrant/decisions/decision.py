@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.curves.histogram import TAIL
-from calibrant.decisions.binary import BinaryDecisions, Lines
+from calibrant.decisions.binary import BinaryDecisions, CostLines
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.curve import THRESHOLDS
-from calibrant.decisions.interval import ends
+from calibrant.decisions.interval import regret_intervals
 from calibrant.decisions.regret import Regret, regret_of
-from calibrant.inference.measured import Extended
+from calibrant.inference.interval_estimate import Extended
 from calibrant.inputs import Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs.codec import UNIT, Level, Size, check_order
@@ -232,7 +232,7 @@ def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> Bes
     """Choose the threshold of least expected cost, and evaluate such choices on held-out rows."""
     check_level(level)
     assert cost.threshold is not None
-    lines, given = Lines.of(cost), cost.threshold
+    lines, given = CostLines.of(cost), cost.threshold
     decisions = BinaryDecisions.of(task, lines.changes)
     score = decisions.groups.score
     ((first,),) = lines.first(decisions.groups.mass[None], decisions.curve[None], score)
@@ -241,7 +241,7 @@ def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> Bes
     tail = round((1 - level) / 2 * (len(drawn) - 1))
     low, high = (_separating_threshold(score, int(drawn[k]), given) for k in (tail, len(drawn) - 1 - tail))
     chosen = _separating_threshold(score, int(first), given)
-    estimate = ends(decisions, lines, level)
+    estimate = regret_intervals(decisions, lines, level)
     assert estimate.threshold is not None
     gain = float(estimate.threshold.value[0])
     gain_low, gain_high = estimate.threshold.interval(estimate.deviate)

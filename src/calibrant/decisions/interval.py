@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.decisions.binary import BinaryDecisions, Gain, Lines
-from calibrant.inference.measured import interval_deviate
+from calibrant.decisions.binary import BinaryDecisions, CostLines, Gain
+from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.score_data import Array
 from calibrant.settings import DECISIONS
 
@@ -19,7 +19,7 @@ from calibrant.settings import DECISIONS
 SEED = 20240714
 
 
-class Ends(NamedTuple):
+class RegretIntervals(NamedTuple):
     """Decision regret of each decision with its confidence interval, and the gains that recover it.
 
     Attributes
@@ -51,7 +51,9 @@ class Ends(NamedTuple):
         return np.max([gain.mean / gain.error for gain in gains], axis=0)
 
 
-def ends(decisions: BinaryDecisions, lines: Lines, level: float, *, simultaneous: bool = False) -> Ends:
+def regret_intervals(
+    decisions: BinaryDecisions, lines: CostLines, level: float, *, simultaneous: bool = False
+) -> RegretIntervals:
     """Return an interval for the regret of each decision, or a simultaneous band over all decisions.
 
     The expected gain of any other policy is a lower bound of the regret. The interval uses two such policies,
@@ -81,10 +83,12 @@ def ends(decisions: BinaryDecisions, lines: Lines, level: float, *, simultaneous
     low = np.maximum.reduce([np.zeros(value.shape), *lower])
     # Rounding may lift the estimate above the largest possible regret.
     high = np.maximum(np.minimum(high, lines.top), value)
-    return Ends(value, low, high, recalibrated, threshold, decisions.gain(lines, actions).mean, deviate)
+    return RegretIntervals(
+        value, low, high, recalibrated, threshold, decisions.gain(lines, actions).mean, deviate
+    )
 
 
-def _band_deviate(decisions: BinaryDecisions, lines: Lines, gain: Gain, level: float) -> float:
+def _band_deviate(decisions: BinaryDecisions, lines: CostLines, gain: Gain, level: float) -> float:
     """Return the quantile of the largest standardised deviation of the gains of all decisions."""
     parts, p = decisions.parts, decisions.parts.frequency
     no, yes = lines.at(lines.optimal_actions(parts.score), decisions.recalibrated(lines))

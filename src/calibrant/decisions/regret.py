@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.decisions.binary import BinaryDecisions, Lines, recalibrated
+from calibrant.decisions.binary import BinaryDecisions, CostLines, recalibrated
 from calibrant.decisions.canonical import CanonicalDecisions
 from calibrant.decisions.cost import Cost
-from calibrant.decisions.interval import ends
-from calibrant.inference.null import drawn
+from calibrant.decisions.interval import regret_intervals
+from calibrant.inference.null import simulated_residuals
 from calibrant.inference.result import Null
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable, class_labels, generator
 from calibrant.inputs import level as check_level
@@ -27,7 +27,7 @@ from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.posterior.softmax import FEW, SoftmaxPosterior
 from calibrant.score_data import Array
 from calibrant.settings import DECISIONS
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 # Number of steps that simulated data sets are pooled to, which bounds the cost, and the quantiles of the null
 # distribution that are stored.
@@ -176,8 +176,8 @@ def deciding(
     """
     if data.score.ndim == 2 and len(data.labels) > 2 and data.positive is None:
         costs = Cost.of(cost, data.labels, actions)
-        return CalibrationTask.of(data, named("canonical")), costs
-    task = CalibrationTask.of(data, named("binary"))
+        return CalibrationTask.of(data, get_notion("canonical")), costs
+    task = CalibrationTask.of(data, get_notion("binary"))
     return task, cost_of(task, cost, actions, labels)
 
 
@@ -221,9 +221,9 @@ def _binary_fields(
 ) -> dict[str, Any]:
     from scipy.special import stdtr
 
-    lines = Lines.of(cost)
+    lines = CostLines.of(cost)
     decisions = BinaryDecisions.of(task, lines.changes)
-    estimate = ends(decisions, lines, level)
+    estimate = regret_intervals(decisions, lines, level)
     return {
         "value": float(estimate.value[0]), "low": float(estimate.low[0]), "high": float(estimate.high[0]),
         "p_value": max(float(stdtr(max(decisions.clusters - 1, 1.0), -estimate.z[0])), DECISIONS.min_p_value),
@@ -250,10 +250,10 @@ def _canonical_fields(
     }  # fmt: skip
 
 
-def _binary_null(decisions: BinaryDecisions, lines: Lines, rng: np.random.Generator) -> Null:
+def _binary_null(decisions: BinaryDecisions, lines: CostLines, rng: np.random.Generator) -> Null:
     """Simulate the distribution of the regret estimate for calibrated data with these scores."""
     steps = decisions.groups.coarser(STEPS)
-    sets = drawn(steps, rng, DECISIONS.null_data_sets).astype(np.float64)
+    sets = simulated_residuals(steps, rng, DECISIONS.null_data_sets).astype(np.float64)
 
     def simulated_estimate(residual: Array) -> float:
         simulated = replace(steps, residual=residual)
@@ -278,5 +278,5 @@ def _canonical_null(decisions: CanonicalDecisions, rng: np.random.Generator) -> 
         posterior = SoftmaxPosterior.of(simulated)
         actions = decisions.actions[: len(subset.code)]
         excess = decisions.excess_cost(posterior.predict(subset.score), actions)
-        estimates.append(posterior.chance * simulated.mean(excess)[0] * subset.n / decisions.rows.n)
+        estimates.append(posterior.gap_probability * simulated.mean(excess)[0] * subset.n / decisions.rows.n)
     return Null(float(np.mean(estimates)))

@@ -20,7 +20,7 @@ from calibrant import inputs
 from calibrant.curves.band import clopper_pearson
 from calibrant.decisions.interval import simultaneous_deviate
 from calibrant.inference.interval import first_of_each
-from calibrant.inference.measured import Measured, Within, interval_deviate
+from calibrant.inference.interval_estimate import IntervalBounds, IntervalEstimate, interval_deviate
 from calibrant.inputs import ROUNDING, InputError, Serializable, is_number, stream
 from calibrant.inputs.codec import (
     UNIT,
@@ -38,9 +38,9 @@ from calibrant.inputs.wording import brief_size, number, percent, sample_size, s
 from calibrant.parallel import cached_property, one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
-from calibrant.score_data.clusters import are_alone, effective_clusters
+from calibrant.score_data.clusters import are_independent, effective_clusters
 from calibrant.settings import DECISIONS
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,8 +111,8 @@ class RiskCoverage(Printed, Serializable):
     high: Annotated[Array, UNIT]
     band_low: Annotated[Array, UNIT]
     band_high: Annotated[Array, UNIT]
-    aurc: Annotated[Measured, Within(0, 1)]
-    e_aurc: Annotated[Measured, Within(0, 1)]
+    aurc: Annotated[IntervalEstimate, IntervalBounds(0, 1)]
+    e_aurc: Annotated[IntervalEstimate, IntervalBounds(0, 1)]
     level: Level
     n: Size
     notion: str
@@ -130,8 +130,8 @@ class RiskCoverage(Printed, Serializable):
         Examples
         --------
         >>> import calibrant
-        >>> right, sure = [1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.8, 0.7, 0.6, 0.5]
-        >>> found = calibrant.risk_coverage(right, sure, notion="correctness", rng=0)
+        >>> correct, sure = [1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.8, 0.7, 0.6, 0.5]
+        >>> found = calibrant.risk_coverage(correct, sure, notion="correctness", rng=0)
         >>> at = found.accuracy_at(0.4)
         >>> round(at.value, 3), at.coverage, at.confidence
         (0.667, 0.5, 0.8)
@@ -150,8 +150,8 @@ class RiskCoverage(Printed, Serializable):
         Examples
         --------
         >>> import calibrant
-        >>> right, sure = [1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.8, 0.7, 0.6, 0.5]
-        >>> found = calibrant.risk_coverage(right, sure, notion="correctness", rng=0)
+        >>> correct, sure = [1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.8, 0.7, 0.6, 0.5]
+        >>> found = calibrant.risk_coverage(correct, sure, notion="correctness", rng=0)
         >>> at = found.coverage_at(0.75)
         >>> round(at.value, 3), at.accuracy, at.confidence
         (0.667, 0.75, 0.7)
@@ -181,7 +181,7 @@ class RiskCoverage(Printed, Serializable):
 
     def _check_fields(self) -> None:
         """Raise an error for arrays of wrong length and intervals that do not contain the accuracy."""
-        named(self.notion)
+        get_notion(self.notion)
         arrays = ("coverage", "accuracy", "low", "high", "band_low", "band_high")
         check_lengths(self, len(self.confidence), *arrays)
         check_order(self, "band_low", "accuracy", "band_high")
@@ -203,7 +203,7 @@ class RiskCoverage(Printed, Serializable):
             rows.append(
                 [f"{100 * point.coverage:.0f} %", value, f"{low} to {high}", number(point.confidence)]
             )
-        score = named(self.notion).reading.score
+        score = get_notion(self.notion).reading.score
         yield Table(["coverage", "accuracy", f"{percent(self.level)} interval", f"{score} at least"], rows)
 
 
@@ -211,7 +211,7 @@ class RiskCoverage(Printed, Serializable):
 def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = 0) -> RiskCoverage:
     """Compute the risk-coverage curve of a task; see `calibrant.risk_coverage`."""
     level, seed = inputs.level(level), inputs.seeded(rng)
-    if not task.notion.reading.sure:
+    if not task.notion.reading.about_confidence:
         rule = "be about how sure a prediction was: confidence, correctness or top:k"
         raise InputError("notion", rule, task.notion.name)
     levels = _ConfidenceLevels.of(task)
@@ -286,9 +286,9 @@ class _ConfidenceLevels:
 
     confidence: Array
     weight: Array
-    right: Array
+    correct: Array
     square: Array
-    square_right: Array
+    square_correct: Array
     local: Array
     n: float
     rows: tuple[Array, Array, Array, Array] | None
@@ -299,10 +299,10 @@ class _ConfidenceLevels:
         """Sum the rows of a task with a single problem."""
         problem: ScoreData = task.problems[0]
         sums, squares = problem.tie_groups(), problem.squared().tie_groups()
-        held = np.flatnonzero(sums.w > 0)[::-1]
-        w, wy, v, vy = (part[held] for part in (sums.w, sums.wy, squares.w, squares.wy))
+        occupied = np.flatnonzero(sums.w > 0)[::-1]
+        w, wy, v, vy = (column[occupied] for column in (sums.w, sums.wy, squares.w, squares.wy))
         score = sums.origin + np.divide(sums.ws, sums.w, out=np.zeros(sums.w.shape), where=sums.w > 0)
-        confidence = score[held]
+        confidence = score[occupied]
         points = posterior_of(task).points(0)
         # Average the gaps of points with equal scores, so that rounding does not select one of them.
         first = first_of_each(points.score)
@@ -310,9 +310,9 @@ class _ConfidenceLevels:
         knots, gaps = (np.add.reduceat(points.mass * x, first) / mass for x in (points.score, points.gap))
         gap = np.interp(confidence, knots, gaps)
         cluster, rows, clusters = task.cluster, None, np.inf
-        if cluster is not None and not are_alone(cluster, task.weight, counts=task.counts):
-            own, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
-            level = confidence.size - 1 - np.searchsorted(confidence[::-1], own)
+        if cluster is not None and not are_independent(cluster, task.weight, counts=task.counts):
+            row_confidence, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
+            level = confidence.size - 1 - np.searchsorted(confidence[::-1], row_confidence)
             rows, clusters = (level, outcome, weight, cluster), effective_clusters(cluster, task.weight)
         local = np.clip(confidence + gap, 0.0, 1.0)
         return cls(confidence, w, wy, v, vy, local, float(problem.n), rows, clusters)
@@ -326,13 +326,13 @@ class _ConfidenceLevels:
     @cached_property
     def accuracy(self) -> Array:
         """Accuracy of the rows at or above each level."""
-        return np.clip(np.cumsum(self.right) / np.cumsum(self.weight), 0.0, 1.0)
+        return np.clip(np.cumsum(self.correct) / np.cumsum(self.weight), 0.0, 1.0)
 
     @cached_property
     def _squares(self) -> tuple[Array, Array]:
         """Cumulative squared weights of all rows and of correct rows, over the squared total weight."""
         mass = self.weight.sum() ** 2
-        return np.cumsum(self.square) / mass, np.cumsum(self.square_right) / mass
+        return np.cumsum(self.square) / mass, np.cumsum(self.square_correct) / mass
 
     def variance(self, at: Array) -> Array:
         """Return the variance of the accuracy at fixed coverages, for independent rows."""
@@ -344,10 +344,12 @@ class _ConfidenceLevels:
 
     def _by_rows(self, first: Array, second: Array) -> Array:
         """Return the covariances of the accuracies at pairs of levels, for independent rows."""
-        every, right = self._squares
+        every, correct = self._squares
         lead, local = self.accuracy - self.local, self.local
-        cross, lower = (right - local * every) / self.coverage, np.minimum(first, second)
-        both = right[lower] * (1 - local[first] - local[second]) + local[first] * local[second] * every[lower]
+        cross, lower = (correct - local * every) / self.coverage, np.minimum(first, second)
+        both = (
+            correct[lower] * (1 - local[first] - local[second]) + local[first] * local[second] * every[lower]
+        )
         covariance = both / (self.coverage[first] * self.coverage[second])
         covariance -= cross[first] * lead[second] + lead[first] * cross[second]
         return np.asarray(covariance + lead[first] * lead[second] * every[-1])
@@ -363,8 +365,8 @@ class _ConfidenceLevels:
         # Weight of all rows of each cluster between the levels, followed by that of the correct rows.
         cells = np.tile(cluster, 2), np.concatenate([place, place + size])
         sums = csr_array((np.concatenate([weight, weight * outcome]), cells), shape=(count, 2 * size))
-        kept = np.triu(np.ones((size, at.size))) / f
-        add = np.concatenate([-local * kept - lead, kept])
+        selected = np.triu(np.ones((size, at.size))) / f
+        add = np.concatenate([-local * selected - lead, selected])
         total = add.T @ (sums.T @ sums).toarray() @ add
         return np.asarray(total / self.weight.sum() ** 2 * count / (count - 1))
 
@@ -375,23 +377,25 @@ class _ConfidenceLevels:
         accuracy, level = self.accuracy[at], float(2 * ndtr(deviate) - 1)
         rows = self.coverage[at] ** 2 / self._squares[0][at]
         # If all rows are correct, or all wrong, the empirical variance is zero: use a smoothed one.
-        nearer = (accuracy * rows + 0.5) / (rows + 1)
-        spread, seen = nearer * (1 - nearer), accuracy * (1 - accuracy)
-        variance = effect * (self.variance(at) + np.maximum(spread - seen, 0.0) / rows)
+        shrunken_accuracy = (accuracy * rows + 0.5) / (rows + 1)
+        spread, observed_variance = shrunken_accuracy * (1 - shrunken_accuracy), accuracy * (1 - accuracy)
+        variance = effect * (self.variance(at) + np.maximum(spread - observed_variance, 0.0) / rows)
         size = np.minimum(spread / variance, rows)
         if self.rows is not None:
             size = np.where(
-                seen > 0, size, np.minimum(size, np.maximum(self.clusters * self.coverage[at], 1.0))
+                observed_variance > 0,
+                size,
+                np.minimum(size, np.maximum(self.clusters * self.coverage[at], 1.0)),
             )
         low, high = clopper_pearson(accuracy, size, level)
         return np.minimum(low, accuracy), np.maximum(high, accuracy)
 
-    def areas(self, level: float) -> tuple[Measured, Measured]:
+    def areas(self, level: float) -> tuple[IntervalEstimate, IntervalEstimate]:
         """Return AURC and E-AURC with their intervals."""
         from scipy.special import xlogy
 
         wrong = float(1 - self.accuracy[-1])
-        area = area_of(self.n / self.weight.sum() * self.weight, self.right / self.weight)
+        area = area_of(self.n / self.weight.sum() * self.weight, self.correct / self.weight)
         best = area_of(np.array([self.n * (1 - wrong), self.n * wrong]), np.array([1.0, 0.0]))
         ends, mass = self.coverage, self.weight.sum()
         before = np.append(0.0, ends[:-1])
@@ -405,8 +409,8 @@ class _ConfidenceLevels:
         size = min(self.n, self.clusters)
         if wrong in (0, 1):
             low, high = (float(end) for end in clopper_pearson(np.array(wrong), np.array(size), level))
-            above = Measured(0.0, 0.0, 1 - low if wrong else high)
-            return Measured(area, min(low, area), max(high, area)), above
+            above = IntervalEstimate(0.0, 0.0, 1 - low if wrong else high)
+            return IntervalEstimate(area, min(low, area), max(high, area)), above
         areas, deviate = [], interval_deviate(level, self.clusters)
         for value, tilt in ((area, 0.0), (max(area - best, 0.0), float(np.log1p(-wrong)))):
             add = np.stack([of_wrong + tilt * (1 - wrong), of_right - tilt * wrong])
@@ -419,9 +423,9 @@ class _ConfidenceLevels:
 
         The second value is the design effect: the ratio to the variance of independent rows.
         """
-        wrong, right = self.weight - self.right, self.right
-        add = add - (wrong @ add[0] + right @ add[1]) / mass
-        squares = self.square - self.square_right, self.square_right
+        wrong, correct = self.weight - self.correct, self.correct
+        add = add - (wrong @ add[0] + correct @ add[1]) / mass
+        squares = self.square - self.square_correct, self.square_correct
         independent = float(squares[0] @ add[0] ** 2 + squares[1] @ add[1] ** 2) / mass**2
         if self.rows is None:
             return independent, 1.0
@@ -431,7 +435,7 @@ class _ConfidenceLevels:
         return max(clustered, independent), max(clustered / independent, 1.0)
 
 
-def _gamma_interval(value: float, variance: float, unit: float, deviate: float) -> Measured:
+def _gamma_interval(value: float, variance: float, unit: float, deviate: float) -> IntervalEstimate:
     """Return a gamma interval of a weighted sum of errors with largest weight `unit` (Fay and Feuer 1997)."""
     from scipy.special import gammaincinv, ndtr
 
@@ -439,7 +443,7 @@ def _gamma_interval(value: float, variance: float, unit: float, deviate: float) 
     if value > 0 and variance > 0:
         low = variance / value * float(gammaincinv(value**2 / variance, ndtr(-deviate)))
     high = more / (value + unit) * float(gammaincinv((value + unit) ** 2 / more, ndtr(deviate)))
-    return Measured(value, min(low, value), min(max(high, value), 1.0))
+    return IntervalEstimate(value, min(low, value), min(max(high, value), 1.0))
 
 
 def area_of(weight: Array, accuracy: Array) -> float:
@@ -456,6 +460,6 @@ def area_of(weight: Array, accuracy: Array) -> float:
     upto = np.cumsum(weight)
     before = upto - weight
     wrong = weight * (1 - accuracy)
-    seen = np.cumsum(wrong) - wrong
-    added = wrong + (seen - before * (1 - accuracy)) * (digamma(upto + 1) - digamma(before + 1))
+    observed_variance = np.cumsum(wrong) - wrong
+    added = wrong + (observed_variance - before * (1 - accuracy)) * (digamma(upto + 1) - digamma(before + 1))
     return float(added.sum() / upto[-1])

@@ -116,11 +116,11 @@ class Estimator(ABC):
         """Read a posterior that is known already; for an estimator `from_posterior`."""
         raise TypeError(f"{self} does not read the posterior")
 
-    def for_one_class(self) -> Estimator:
+    def for_single_class(self) -> Estimator:
         """Return the estimator of a class that is looked at by itself."""
         return self
 
-    def own_interval(self, data: ScoreData, norm: Norm, level: float) -> tuple[float, float] | None:
+    def native_interval(self, data: ScoreData, norm: Norm, level: float) -> tuple[float, float] | None:
         """Return the interval of one problem that belongs to the estimator; None where it has none."""
         return None
 
@@ -311,7 +311,7 @@ def resolve(estimator: Any, *, shared: bool = False, vectors: bool = False) -> E
     raise InputTypeError("estimator", rule, estimator, hint=hint)
 
 
-def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator:
+def estimator_for(notion: Notion, estimator: Any, norm: str) -> Estimator:
     """Return the estimator for a notion; raise an error if it does not define the norm."""
     chosen = resolve(estimator, shared=notion.classwise, vectors=notion.canonical)
     check_norm(norm, chosen)
@@ -320,7 +320,7 @@ def chosen_for(notion: Notion, estimator: Any, norm: str) -> Estimator:
 
 def measure(task: CalibrationTask, estimator: EstimatorLike, norm: Norm) -> float:
     """Return the calibration error of a calibration task."""
-    chosen = chosen_for(task.notion, estimator, norm)
+    chosen = estimator_for(task.notion, estimator, norm)
     if chosen.vectors:
         with one_blas_thread():
             return float(chosen.fit(task.simplex).error(norm))

@@ -12,7 +12,7 @@ from calibrant.estimators.base import Estimator, Fit, Norm, SeveralFits
 from calibrant.inputs import check_choice
 from calibrant.parallel import cached_property
 from calibrant.posterior.gap import PooledClasses, Posterior, Terms, pool_classes
-from calibrant.posterior.variance_time import n_cells, n_points
+from calibrant.posterior.variance_time import n_cells, n_pilot_blocks
 from calibrant.score_data import Array, Residuals, ScoreData
 
 
@@ -45,7 +45,7 @@ class BayesFit(Fit):
         return self.estimator.shared and bool(self.batch)
 
     @cached_property
-    def _judged(self) -> PooledClasses:
+    def _pooled_classes(self) -> PooledClasses:
         """The classes of each model, judged together."""
         classes = self.batch[-1]
         terms = (
@@ -53,30 +53,30 @@ class BayesFit(Fit):
         )
         return pool_classes(Terms(*terms), self.posterior.z.shape[-1], classes)
 
-    def _mixed(self, smooth: Array, own: Array) -> Array:
+    def _average(self, smooth: Array, unpooled: Array) -> Array:
         """Return what is expected of each problem, judged with the others or by itself."""
         if not self.shared:
-            return own
-        models = (-1, self.batch[-1], *own.shape[1:])
-        extra = (1,) * (own.ndim)
-        pool_classes = PooledClasses(*(term.reshape(-1, *extra) for term in self._judged))
-        return pool_classes.mixed(smooth.reshape(models), own.reshape(models)).reshape(own.shape)
+            return unpooled
+        models = (-1, self.batch[-1], *unpooled.shape[1:])
+        extra = (1,) * (unpooled.ndim)
+        pool_classes = PooledClasses(*(term.reshape(-1, *extra) for term in self._pooled_classes))
+        return pool_classes.average(smooth.reshape(models), unpooled.reshape(models)).reshape(unpooled.shape)
 
     @cached_property
-    def sides(self) -> tuple[Array, Array]:
+    def over_under(self) -> tuple[Array, Array]:
         """The error's parts: scores that lie above the frequency, and below."""
         p = self.posterior
         pairs = zip(p.smooth_over_under, p.over_under, strict=True)
-        over, under = (self._mixed(smooth, own).reshape(self.batch) for smooth, own in pairs)
+        over, under = (self._average(smooth, unpooled).reshape(self.batch) for smooth, unpooled in pairs)
         return over, under
 
     def _error(self, norm: Norm) -> Array:
         """Return the posterior mean gap (l1), root mean square (l2) or largest such root of a cell (max)."""
         if norm == "l1":
-            over, under = self.sides
+            over, under = self.over_under
             return np.minimum(over + under, 1.0)
         p = self.posterior
-        square = self._mixed(p.smooth_square, p.own_square)
+        square = self._average(p.smooth_square, p.mean_square)
         if norm == "l2":
             square = square.sum(axis=-1)
         else:
@@ -125,7 +125,7 @@ class Bayes(Estimator):
         """Read a posterior that is known already."""
         return BayesFit(self, batch, posterior)
 
-    def for_one_class(self) -> Bayes:
+    def for_single_class(self) -> Bayes:
         """Return the estimator that judges a class by itself."""
         return Bayes()
 
@@ -139,13 +139,13 @@ class Bayes(Estimator):
         shared = self.shared and bool(batch)
         flat = residuals.flat
         n = np.repeat(flat.n.reshape(batch).max(axis=-1), batch[-1]) if shared else flat.n
-        sizes = np.stack([n_cells(n), n_points(n)], axis=-1)
+        sizes = np.stack([n_cells(n), n_pilot_blocks(n)], axis=-1)
         if np.all(sizes == sizes[0]):
             return BayesFit(self, batch, Posterior.of_residuals(flat, int(sizes[0, 0])))
         parts = []
         for size in np.unique(sizes, axis=0):
-            some = np.all(sizes == size, axis=-1)
-            models = (int(some.sum()) // batch[-1], batch[-1]) if shared else (int(some.sum()),)
-            fit = BayesFit(self, models, Posterior.of_residuals(flat[some], int(size[0])))
-            parts.append((some.reshape(batch), fit))
+            same_size = np.all(sizes == size, axis=-1)
+            models = (int(same_size.sum()) // batch[-1], batch[-1]) if shared else (int(same_size.sum()),)
+            fit = BayesFit(self, models, Posterior.of_residuals(flat[same_size], int(size[0])))
+            parts.append((same_size.reshape(batch), fit))
         return SeveralFits(self, batch, parts)

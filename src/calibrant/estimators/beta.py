@@ -115,7 +115,7 @@ class Beta(Estimator):
         shape, size = tie_groups.w.shape, tie_groups.w.shape[-1]
         score = positions(tie_groups)
         total = tie_groups.w.sum(axis=-1, keepdims=True)
-        mass, positive = ((part / total).reshape(-1, size) for part in (tie_groups.w, tie_groups.wy))
+        mass, positive = ((array / total).reshape(-1, size) for array in (tie_groups.w, tie_groups.wy))
         x = features(score).reshape(-1, size, 3)
         rate = positive.sum(axis=-1)
         both = (rate > 1e-12) & (rate < 1 - 1e-12)

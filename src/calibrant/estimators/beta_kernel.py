@@ -58,7 +58,7 @@ def _place(score: Array) -> Array:
     return LOGIT_SHARE * (logit / FURTHEST + 1) / 2 + (1 - LOGIT_SHARE) * arc
 
 
-def _how_many(bandwidth: float) -> int:
+def _n_nodes(bandwidth: float) -> int:
     """Return the number of nodes that a bandwidth needs; few different ones, so that they are shared."""
     return max(128, 2 ** ceil(log2(NODES * (TRIED[0] / bandwidth) ** 0.5) - 1e-9))
 
@@ -112,7 +112,7 @@ class Neighbours:
     row: Array
     _known: dict[int, tuple[Array, Array, Array]] = field(default_factory=dict)
 
-    def own(self, bandwidth: float) -> Array:
+    def self_kernel(self, bandwidth: float) -> Array:
         """Return the kernel of each score at itself."""
         known, exponent, constant = _kernels(self.score, self.score, bandwidth)
         return np.exp((known * exponent.T).sum(axis=-1) + constant)
@@ -122,7 +122,7 @@ class Neighbours:
 
         Up to `pairs` distinct scores all of them are compared, if nodes would not be fewer anyway.
         """
-        size = _how_many(bandwidth)
+        size = _n_nodes(bandwidth)
         if self.score.size <= max(size, pairs):
             weights = np.stack([self.w, self.wy], axis=-1)
             mass, positive = _sums(self.score, self.score, weights, bandwidth).T
@@ -130,10 +130,10 @@ class Neighbours:
         index, share, spread = self._spread(size)
         nodes, _ = _nodes(size)
         sums = _sums(nodes, nodes, spread, bandwidth)
-        found = np.einsum("mk,mkc->cm", share, sums[index]).clip(0.0)
+        kernel_sums = np.einsum("mk,mkc->cm", share, sums[index]).clip(0.0)
         # At 0 and 1 the kernels of all other scores vanish, however near they are.
-        alone = self.own(bandwidth) * np.stack([self.w, self.wy])
-        mass, positive = np.where(self._inside, found, alone)
+        self_sums = self.self_kernel(bandwidth) * np.stack([self.w, self.wy])
+        mass, positive = np.where(self._inside, kernel_sums, self_sums)
         return mass, positive
 
     def _spread(self, size: int) -> tuple[Array, Array, Array]:
@@ -150,8 +150,8 @@ class Neighbours:
 
         At 0 and 1 the kernel is finite or zero, never in between: such scores have no say.
         """
-        own = self.row * self.own(bandwidth)
-        others = np.maximum(self.around(bandwidth, pairs=0)[0] - own, ALONE * own)
+        self_kernel = self.row * self.self_kernel(bandwidth)
+        others = np.maximum(self.around(bandwidth, pairs=0)[0] - self_kernel, ALONE * self_kernel)
         return float(np.where(self._inside, self.w, 0.0) @ np.log(others) / self.w.sum())
 
     @property
@@ -167,12 +167,12 @@ class Neighbours:
     def gaps(self, bandwidth: float) -> Array:
         """Return the frequency among the other rows less the score, for positive and for negative rows."""
         mass, positive = self.around(bandwidth)
-        own = self.row * self.own(bandwidth)
-        others = mass - own
-        company = others > ALONE * own
+        self_kernel = self.row * self.self_kernel(bandwidth)
+        others = mass - self_kernel
+        company = others > ALONE * self_kernel
         others = np.where(company, others, 1.0)
         # A row without neighbours within the kernel width is predicted by its own outcome.
-        rates = [np.where(company, (positive - y * own) / others, y) for y in (1.0, 0.0)]
+        rates = [np.where(company, (positive - y * self_kernel) / others, y) for y in (1.0, 0.0)]
         return np.clip(rates, 0.0, 1.0) - self.score
 
 
@@ -250,12 +250,12 @@ class BetaKernel(Estimator):
         gap = np.zeros((*data.batch, 2, tie_groups.w.shape[-1]))
         bandwidth = np.empty(data.batch)
         for entry in np.ndindex(data.batch):
-            held = tie_groups.w[entry] > 0
-            w, wy, square = (part[entry][held] for part in (tie_groups.w, tie_groups.wy, squares.w))
-            near = Neighbours(score[entry][held], w, wy, square / w)
+            occupied = tie_groups.w[entry] > 0
+            w, wy, square = (part[entry][occupied] for part in (tie_groups.w, tie_groups.wy, squares.w))
+            near = Neighbours(score[entry][occupied], w, wy, square / w)
             h = near.bandwidth() if isinstance(self.bandwidth, str) else float(self.bandwidth)
             bandwidth[entry] = h
-            gap[entry][:, held] = near.gaps(h)
+            gap[entry][:, occupied] = near.gaps(h)
         weight = np.stack([tie_groups.wy, tie_groups.w - tie_groups.wy], axis=-2)
         flat = (*data.batch, -1)
         return BetaKernelFit(self, gap.reshape(flat), weight.reshape(flat), bandwidth)

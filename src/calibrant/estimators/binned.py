@@ -49,10 +49,10 @@ def parse_size(text: str) -> Size:
     return int(text)
 
 
-def how_many(n_bins: Size, n: Array) -> int:
+def resolved_n_bins(n_bins: Size, n: Array) -> int:
     """Return the number of bins for n rows: itself, or the floor of the root of n.
 
-    >>> how_many("sqrt", np.array(99.0))
+    >>> resolved_n_bins("sqrt", np.array(99.0))
     9
     """
     if n_bins != "sqrt":
@@ -102,7 +102,7 @@ def adaptive_edges(data: ScoreData, b: int, *, larger_first: bool = False) -> Ar
         # With fewer rows than bins there is nothing to be larger.
         cut = np.where(each > 0, place * each + np.minimum(place, more), cut)
     rank = np.concatenate([np.maximum(cut - 1, 0), cut], axis=-1)
-    below, above = np.split(data.ranked(rank), 2, axis=-1)
+    below, above = np.split(data.score_at_rank(rank), 2, axis=-1)
     middle = (below + above) / 2
     # Between neighbouring floats the midpoint rounds to one of them; the upper one still divides.
     inner = np.where(cut > 0, np.where(middle > below, middle, above), 0.0)
@@ -118,8 +118,8 @@ def convex(data: ScoreData, edges: Array, *, swapped: bool = False) -> Bins:
     centres = (edges[..., :-1] + edges[..., 1:]) / 2
     bins = spread(data, centres, swapped=swapped)
     # A score on a centre leaves rounding, not mass, at the next one.
-    held = bins.w > 1e-12 * bins.w.sum(axis=-1, keepdims=True)
-    bins = Bins(*(np.where(held, part, 0.0) for part in (bins.w, bins.ws, bins.wy)))
+    occupied = bins.w > 1e-12 * bins.w.sum(axis=-1, keepdims=True)
+    bins = Bins(*(np.where(occupied, moment, 0.0) for moment in (bins.w, bins.ws, bins.wy)))
     if np.all(centres[..., 1:] > centres[..., :-1]):
         return bins
     place = np.broadcast_to(np.arange(centres.shape[-1]), centres.shape).copy()
@@ -147,15 +147,15 @@ def spread(data: ScoreData, nodes: Array, *, swapped: bool = False) -> Bins:
     )
 
 
-def shared(whole: Array, part: Array, gap: Array | float, *, swapped: bool = False) -> Array:
-    """Make sums at nodes from sums between them: `whole`, and `part`, times the distance from the left."""
-    right = part[..., 1:-1] / gap
-    left = whole[..., 1:-1] - right
+def shared(mass: Array, moment: Array, gap: Array | float, *, swapped: bool = False) -> Array:
+    """Make sums at nodes from sums between them: `mass`, and `moment`, times the distance from the left."""
+    right = moment[..., 1:-1] / gap
+    left = mass[..., 1:-1] - right
     if swapped:
         left, right = right, left
-    total = np.concatenate([whole[..., :1], right], axis=-1)
+    total = np.concatenate([mass[..., :1], right], axis=-1)
     total[..., :-1] += left
-    total[..., -1] += whole[..., -1]
+    total[..., -1] += mass[..., -1]
     return total
 
 
@@ -238,7 +238,7 @@ class Binned(Estimator):
 
     def n_bins_at(self, n: Array) -> int:
         """Return the number of bins at n rows."""
-        return how_many(self.n_bins, n)
+        return resolved_n_bins(self.n_bins, n)
 
     def __str__(self) -> str:
         return f"{_name(self.binning, self.mapping)}:{self.n_bins}"

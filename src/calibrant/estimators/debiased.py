@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.estimators.base import Estimator, Fit, Norm
-from calibrant.estimators.binned import Size, adaptive_edges, check_size, how_many, parse_size
+from calibrant.estimators.binned import Size, adaptive_edges, check_size, parse_size, resolved_n_bins
 from calibrant.score_data import Array, Bins, Moments, ScoreData
 
 
@@ -80,11 +80,11 @@ class DebiasedFit(Fit):
         bins with one row have no pairs and are left out.
         """
         level = inputs.level(level)
-        own, total = square_residual(self.squares), square_residual(self.moments)
+        squared_noise, total = square_residual(self.squares), square_residual(self.moments)
         residual, w, share = self.bins.residual, self.moments.w, self._share
         pairs = w**2 - self.squares.w
         paired = self.size > 1 + 1e-9
-        product = np.divide(residual**2 - own, pairs, out=np.zeros(w.shape), where=paired)
+        product = np.divide(residual**2 - squared_noise, pairs, out=np.zeros(w.shape), where=paired)
         centre = np.maximum((share * product).sum(axis=-1), 0.0)
         mean, square = np.where(paired, _ratio(residual, w), 0.0), _ratio(total, w)
         variance = (share * (4 * mean**2 * square - 3 * mean**4)).sum(axis=-1)
@@ -168,7 +168,7 @@ class Debiased(Estimator):
         """Read the number of bins."""
         return cls() if parameter is None else cls(parse_size(parameter))
 
-    def own_interval(self, data: ScoreData, norm: Norm, level: float) -> tuple[float, float] | None:
+    def native_interval(self, data: ScoreData, norm: Norm, level: float) -> tuple[float, float] | None:
         """Return the interval of the l2 error by Sun et al. (2024); None for other norms."""
         if norm != "l2":
             return None
@@ -177,7 +177,7 @@ class Debiased(Estimator):
 
     def n_bins_at(self, n: Array) -> int:
         """Return the number of bins at n rows."""
-        return how_many(self.n_bins, n)
+        return resolved_n_bins(self.n_bins, n)
 
     def __str__(self) -> str:
         return f"debiased:{self.n_bins}"
@@ -186,5 +186,5 @@ class Debiased(Estimator):
         """Place the bins and sum."""
         edges = adaptive_edges(data, self.n_bins_at(data.n), larger_first=True)
         cuts, origin = edges[..., 1:-1], edges[..., :-1]
-        moments, squares = (part.moments(cuts, origin) for part in (data, data.squared()))
+        moments, squares = (weighted_data.moments(cuts, origin) for weighted_data in (data, data.squared()))
         return DebiasedFit(self, edges, moments, squares, data.n)

@@ -56,16 +56,16 @@ class DensityFit(Fit):
     bandwidth: Array
     floored: Array
     data: ScoreData
-    walls: Array = field(default_factory=lambda: np.zeros((2, 2)))
+    boundary_mass: Array = field(default_factory=lambda: np.zeros((2, 2)))
 
     @property
     def nearby(self) -> Array:
         """Effective number of rows that speak at each score: (sum of weights)^2 / sum of squares."""
         points, step, kernel = self.score.size, float(self.share), self.estimator.kernel
-        own = overlap(kernel, self.width, points, points * step)
+        kernel_overlap = overlap(kernel, self.width, points, points * step)
         square, _ = Grid.of(self.data.squared(), step).smooth(kernel, self.width)
-        ratio = np.divide(self.density**2, square, out=np.zeros(own.shape), where=self._seen)
-        return self.data.n[..., None] * ratio / own
+        ratio = np.divide(self.density**2, square, out=np.zeros(kernel_overlap.shape), where=self._is_defined)
+        return self.data.n[..., None] * ratio / kernel_overlap
 
     @property
     def width(self) -> Array:
@@ -82,7 +82,7 @@ class DensityFit(Fit):
         return used
 
     @cached_property
-    def _seen(self) -> Array:
+    def _is_defined(self) -> Array:
         """Where the curve is defined: rows enough under the kernel, and more than the transform's ripple."""
         kernel, step = KERNELS[self.estimator.kernel], float(self.share)
         width = self.width[..., None]
@@ -90,33 +90,33 @@ class DensityFit(Fit):
         ripple = np.abs(kernel.transform(np.pi * width / step * np.linspace(0.9, 1, 50)))
         peak = self.density.max(axis=-1, keepdims=True)
         enough &= self.density > 10 * ripple.max(axis=-1, keepdims=True) * peak
-        return enough & Grid.of(self.data, step).reached(kernel.reach * self.width)
+        return enough & Grid.of(self.data, step).reached(kernel.support_radius * self.width)
 
     @property
     def frequency(self) -> Array:
         """Frequency of the positive outcome at each score; NaN where there is no data."""
         empty = np.full(self.density.shape, np.nan)
-        return np.clip(np.divide(self.positive, self.density, out=empty, where=self._seen), 0.0, 1.0)
+        return np.clip(np.divide(self.positive, self.density, out=empty, where=self._is_defined), 0.0, 1.0)
 
     def _error(self, norm: Norm) -> Array:
         """Return the mean gap over the rows (l1), its root mean square (l2) or the largest gap (max)."""
         gap = self.positive - self.score * distinct(self.density)
-        on_wall = self.walls[..., 1] - self.score[[0, -1]] * self.walls[..., 0]
+        on_wall = self.boundary_mass[..., 1] - self.score[[0, -1]] * self.boundary_mass[..., 0]
         if norm == "l1":
             value = (np.abs(gap) * self.share).sum(axis=-1) + np.abs(on_wall).sum(axis=-1)
         elif norm == "l2":
             square = (_over(gap**2, self.density) * self.share).sum(axis=-1)
-            value = np.sqrt(square + _over(on_wall**2, self.walls[..., 0]).sum(axis=-1))
+            value = np.sqrt(square + _over(on_wall**2, self.boundary_mass[..., 0]).sum(axis=-1))
         else:
             inside = np.nan_to_num(np.abs(self.frequency - self.score)).max(axis=-1)
-            value = np.maximum(inside, _over(np.abs(on_wall), self.walls[..., 0]).max(axis=-1))
+            value = np.maximum(inside, _over(np.abs(on_wall), self.boundary_mass[..., 0]).max(axis=-1))
         return np.where(self.bandwidth > 0, value, np.abs(self.residual))
 
 
 def _over(square: Array, mass: Array) -> Array:
     """Divide squares by masses; nothing where there is hardly any."""
-    some = mass > 1e-12 * mass.max(axis=-1, keepdims=True)
-    return np.divide(square, mass, out=np.zeros(square.shape), where=some)
+    occupied = mass > 1e-12 * mass.max(axis=-1, keepdims=True)
+    return np.divide(square, mass, out=np.zeros(square.shape), where=occupied)
 
 
 @dataclass(frozen=True)
@@ -171,20 +171,22 @@ class Density(Estimator):
     def fit(self, data: ScoreData) -> DensityFit | SeveralFits:
         """Choose the bandwidth of each problem, bin onto a grid, smooth."""
         if isinstance(self.bandwidth, str):
-            asked = np.asarray(RULES[self.bandwidth](data), dtype=float)
+            chosen_bandwidth = np.asarray(RULES[self.bandwidth](data), dtype=float)
         else:
-            asked = np.full(data.batch, float(self.bandwidth))
-        return fit_by_grid(self, data, asked, steps(np.maximum(asked, NARROWEST), self.step))
+            chosen_bandwidth = np.full(data.batch, float(self.bandwidth))
+        return fit_by_grid(
+            self, data, chosen_bandwidth, steps(np.maximum(chosen_bandwidth, NARROWEST), self.step)
+        )
 
-    def fit_alike(self, data: ScoreData) -> DensityFit:
+    def fit_shared_bandwidth(self, data: ScoreData) -> DensityFit:
         """Fit problems that share one bandwidth, and so one grid."""
         fit = self.fit(data)
         assert isinstance(fit, DensityFit)
         return fit
 
-    def fit_on_grid(self, data: ScoreData, asked: Array, step: float) -> DensityFit:
+    def fit_on_grid(self, data: ScoreData, chosen_bandwidth: Array, step: float) -> DensityFit:
         """Fit problems that share a grid."""
-        width = np.clip(asked, NARROWEST, WIDEST)
+        width = np.clip(chosen_bandwidth, NARROWEST, WIDEST)
         grid = Grid.of(data, step)
         density, positive = grid.smooth(self.kernel, width)
         return DensityFit(
@@ -194,8 +196,8 @@ class Density(Estimator):
             density=density,
             positive=positive,
             residual=grid.residual,
-            bandwidth=np.where(asked > 0, width, 0.0),
-            floored=asked < NARROWEST,
+            bandwidth=np.where(chosen_bandwidth > 0, width, 0.0),
+            floored=chosen_bandwidth < NARROWEST,
             data=data,
         )
 
@@ -215,7 +217,7 @@ def fit_by_grid(
     if np.all(grid == grid.flat[0]):
         return estimator.fit_on_grid(data, bandwidth, grid.flat[0].item())
     parts = []
-    for one in np.unique(grid):
-        mask = grid == one
-        parts.append((mask, estimator.fit_on_grid(data[mask], bandwidth[mask], one.item())))
+    for grid_step in np.unique(grid):
+        mask = grid == grid_step
+        parts.append((mask, estimator.fit_on_grid(data[mask], bandwidth[mask], grid_step.item())))
     return SeveralFits(estimator, data.batch, parts)

@@ -64,13 +64,13 @@ class DensityBetaFit(DensityFit):
     def nearby(self) -> Array:
         """Effective number of rows that speak at each score: (sum of weights)^2 / sum of squares."""
         first, second = (
-            self.estimator.smooth(some, self.score.size - 2, self._bandwidth, power)[0][..., 0]
-            for some, power in ((self.data, 1), (self.data.squared(), 2))
+            self.estimator.smooth(node_batch, self.score.size - 2, self._bandwidth, power)[0][..., 0]
+            for node_batch, power in ((self.data, 1), (self.data.squared(), 2))
         )
-        return np.divide(first**2, second, out=np.zeros(first.shape), where=self._seen & (second > 0))
+        return np.divide(first**2, second, out=np.zeros(first.shape), where=self._is_defined & (second > 0))
 
     @cached_property
-    def _seen(self) -> Array:
+    def _is_defined(self) -> Array:
         """Where the curve is defined: rows enough under the kernel."""
         return self.data.n[..., None] * self._widths * self.density >= LEAST
 
@@ -152,7 +152,7 @@ class DensityBeta(Estimator):
         """Which of Chen's kernels."""
         return BETA_KERNELS[self.kernel]
 
-    def asked(self, data: ScoreData) -> Array:
+    def chosen_bandwidth(self, data: ScoreData) -> Array:
         """Return the bandwidth of each problem, as given or by the rule."""
         if not isinstance(self.bandwidth, str):
             return np.full(data.batch, float(self.bandwidth))
@@ -160,25 +160,25 @@ class DensityBeta(Estimator):
 
     def fit(self, data: ScoreData) -> DensityFit | SeveralFits:
         """Choose the bandwidth of each problem and smooth on a grid that suits it."""
-        asked = self.asked(data)
-        size = _sizes(self.places / np.sqrt(np.clip(asked, NARROWEST, FLAT)))
-        return fit_by_grid(self, data, asked, size)
+        chosen_bandwidth = self.chosen_bandwidth(data)
+        size = _sizes(self.places / np.sqrt(np.clip(chosen_bandwidth, NARROWEST, FLAT)))
+        return fit_by_grid(self, data, chosen_bandwidth, size)
 
-    def fit_alike(self, data: ScoreData) -> DensityFit:
+    def fit_shared_bandwidth(self, data: ScoreData) -> DensityFit:
         """Fit problems that share one bandwidth, and so one grid."""
         fit = self.fit(data)
         assert isinstance(fit, DensityFit)
         return fit
 
-    def fit_on_grid(self, data: ScoreData, asked: Array, size: int) -> DensityBetaFit:
+    def fit_on_grid(self, data: ScoreData, chosen_bandwidth: Array, size: int) -> DensityBetaFit:
         """Fit problems that share a grid."""
-        width = np.clip(asked, NARROWEST, WIDEST)
-        found, walls, total = self.smooth(data, size, width)
+        width = np.clip(chosen_bandwidth, NARROWEST, WIDEST)
+        smoothed, boundary_mass, total = self.smooth(data, size, width)
         z, share = _grid(size)
         low, high = data.support
         score, share = low + (high - low) * z, (high - low) * share
-        mass, positive = np.moveaxis(found, -1, 0)
-        inner = total[..., 0] - walls[..., 0].sum(axis=-1)
+        mass, positive = np.moveaxis(smoothed, -1, 0)
+        inner = total[..., 0] - boundary_mass[..., 0].sum(axis=-1)
         whole = (mass * share).sum(axis=-1)
         # One constant for both: what is left of the rows, over the integral of all kernels.
         factor = np.divide(inner, whole, out=np.ones(inner.shape), where=whole > 0)[..., None]
@@ -190,10 +190,10 @@ class DensityBeta(Estimator):
             share=share,
             density=factor * mass,
             positive=factor * positive,
-            walls=walls / total[..., None, :1],
+            boundary_mass=boundary_mass / total[..., None, :1],
             residual=residual,
-            bandwidth=np.where(asked > 0, width, 0.0),
-            floored=asked < NARROWEST,
+            bandwidth=np.where(chosen_bandwidth > 0, width, 0.0),
+            floored=chosen_bandwidth < NARROWEST,
             data=data,
         )
 
@@ -210,17 +210,23 @@ class DensityBeta(Estimator):
         """
         (at, share), width = _grid(size), bandwidth.ravel()
         parts, first = [], 0
-        for some in nodes(data, bits_for(width).tolist()):
-            own = width[first : (first := first + len(some.below))]
-            rows = some
+        for node_batch in nodes(data, bits_for(width).tolist()):
+            node_width = width[first : (first := first + len(node_batch.below))]
+            rows = node_batch
             if self.mass == "each":
-                rows = some.over(masses(some, at, share, own, self.kind) ** power)
-            parts.append((sums(rows, at, own, self.kind, power=power), some.on_walls, some.total))
-        found, walls, total = (
+                rows = node_batch.over(masses(node_batch, at, share, node_width, self.kind) ** power)
+            parts.append(
+                (
+                    sums(rows, at, node_width, self.kind, power=power),
+                    node_batch.boundary_mass,
+                    node_batch.total,
+                )
+            )
+        smoothed, boundary_mass, total = (
             np.concatenate(part).reshape(*bandwidth.shape, *part[0].shape[1:])
             for part in zip(*parts, strict=True)
         )
-        return found, walls, total
+        return smoothed, boundary_mass, total
 
 
 def density_by(kernel: str, bandwidth: str | float | None) -> Density | DensityBeta:
@@ -250,14 +256,14 @@ def matched(data: ScoreData, width: Array) -> Array:
     return np.asarray(np.minimum(SHARE * width**2 / spread_left, WIDEST))
 
 
-def _sizes(asked: Array) -> Array:
+def _sizes(chosen_bandwidth: Array) -> Array:
     """Return numbers of points that are powers of two, or one and a half times that: few different ones.
 
     >>> _sizes(np.array([40.0, 70.0, 100.0])).tolist()
     [48, 96, 128]
     """
-    power = 2.0 ** np.floor(np.log2(asked) - 1e-9)
-    return np.where(asked <= 1.5 * power, 1.5 * power, 2 * power).astype(np.intp)
+    power = 2.0 ** np.floor(np.log2(chosen_bandwidth) - 1e-9)
+    return np.where(chosen_bandwidth <= 1.5 * power, 1.5 * power, 2 * power).astype(np.intp)
 
 
 @lru_cache(maxsize=32)

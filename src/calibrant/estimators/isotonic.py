@@ -68,7 +68,7 @@ class Isotonic(Estimator):
         score = positions(tie_groups)
         frequency = score.copy()
         for entry in np.ndindex(data.batch):
-            held = tie_groups.w[entry] > 0
-            w, wy = tie_groups.w[entry][held], tie_groups.wy[entry][held]
-            frequency[entry][held] = isotonic(wy / w, w)
+            occupied = tie_groups.w[entry] > 0
+            w, wy = tie_groups.w[entry][occupied], tie_groups.wy[entry][occupied]
+            frequency[entry][occupied] = isotonic(wy / w, w)
         return CurveFit(self, score, frequency, tie_groups.w)

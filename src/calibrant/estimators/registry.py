@@ -29,8 +29,8 @@ CLASSES = (
     ("variational", "Variational"),
     ("smooth", "Smooth"),
     ("cumulative", "Cumulative"),
-    ("canonical.softmax", "Softmax"),
-    ("canonical.dirichlet", "Dirichlet"),
+    ("canonical.softmax", "CanonicalSoftmax"),
+    ("canonical.dirichlet", "CanonicalDirichlet"),
     ("canonical.variational", "CanonicalVariational"),
     ("canonical.skce", "Skce"),
 )
@@ -102,8 +102,8 @@ def estimator_names(*, vectors: bool = False) -> tuple[str, ...]:
 
 
 def _by_name(entries: list[Entry], *, vectors: bool) -> dict[str, Entry]:
-    some = (entry for entry in entries if entry.vectors == vectors)
-    return {name: entry for entry in some for name in (entry.name, entry.short)}
+    matching = (entry for entry in entries if entry.vectors == vectors)
+    return {name: entry for entry in matching for name in (entry.name, entry.short)}
 
 
 @lru_cache(maxsize=256)
@@ -132,9 +132,9 @@ def parse(text: str, *, shared: bool = False, vectors: bool = False) -> Estimato
         refuse_parameter(name, parameter or None)
         if not vectors:
             return Bayes(shared=shared)
-        from calibrant.estimators.canonical.softmax import Softmax
+        from calibrant.estimators.canonical.softmax import CanonicalSoftmax
 
-        return Softmax()
+        return CanonicalSoftmax()
     try:
         return entries[name].parse(parameter or None)
     except InputError as error:
@@ -148,7 +148,7 @@ def parse(text: str, *, shared: bool = False, vectors: bool = False) -> Estimato
 
 def other_kind(text: str, *, vectors: bool) -> InputError:
     """Return the error about an estimator of one score where vectors are compared, or the other way round."""
-    one, whole = "one score at a time", "whole vectors of scores"
-    wanted, meant = (whole, one) if vectors else (one, whole)
+    single, vector = "one score at a time", "whole vectors of scores"
+    wanted, given_kind = (vector, single) if vectors else (single, vector)
     rule = f"compare {wanted}: {show('auto', *estimator_names(vectors=vectors))}"
-    return InputError("estimator", rule, text, hint=f"{text} compares {meant}")
+    return InputError("estimator", rule, text, hint=f"{text} compares {given_kind}")

@@ -18,13 +18,13 @@ COARSE_FROM = 4 * STEP
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals:
+class GridResiduals:
     """Residuals of a batch on a grid over [0, 1], ready to be smoothed with any bandwidth."""
 
     spectrum: Array
 
     @classmethod
-    def of(cls, data: ScoreData, step: float) -> Residuals:
+    def of(cls, data: ScoreData, step: float) -> GridResiduals:
         """Bin linearly onto midpoints and transform; the cosine transform reflects at both walls."""
         from scipy.fft import dct, next_fast_len
 
@@ -90,11 +90,11 @@ class Smooth(Estimator):
     def fit(self, data: ScoreData) -> ValueFit:
         """Find the fixed point of every problem; only narrow ones need the fine grid."""
         rows = np.arange(int(np.prod(data.batch, dtype=np.intp)))
-        coarse = Residuals.of(data, STEP)
+        coarse = GridResiduals.of(data, STEP)
         high = np.ones(rows.size)
         value = coarse.fixed_point(rows, COARSE_FROM, high)
         narrow = np.flatnonzero(value < COARSE_FROM)
         if narrow.size:
-            fine = Residuals.of(data, float(steps(np.array(NARROWEST))))
+            fine = GridResiduals.of(data, float(steps(np.array(NARROWEST))))
             value[narrow] = fine.fixed_point(narrow, NARROWEST, np.full(narrow.size, COARSE_FROM))
         return ValueFit(self, value.reshape(data.batch))

@@ -63,19 +63,21 @@ class Grid:
         # Data drawn anew have the scores of all in common.
         m = data.moments(score, np.append(score[:1], score), squares=False).each(distinct)
         total = m.w.sum(axis=-1, keepdims=True)
-        mass, positive = (shared(*part, step) / total for part in ((m.w, m.ws), (m.wy, m.wsy)))
+        mass, positive = (shared(*array, step) / total for array in ((m.w, m.ws), (m.wy, m.wsy)))
         mass = np.broadcast_to(mass, positive.shape)
         return cls(score, step, mass, positive, m.bins.residual.sum(axis=-1) / total[..., 0])
 
     def reached(self, distance: Array) -> Array:
         """Tell whether any row lies within a distance of each point."""
         steps = np.minimum(np.ceil(distance / self.step) + 1, self.score.size).astype(np.intp)[..., None]
-        held = np.cumsum(self.mass > 1e-12, axis=-1)
-        held = np.concatenate([np.zeros((*held.shape[:-1], 1), dtype=held.dtype), held], axis=-1)
+        n_occupied = np.cumsum(self.mass > 1e-12, axis=-1)
+        n_occupied = np.concatenate(
+            [np.zeros((*n_occupied.shape[:-1], 1), dtype=n_occupied.dtype), n_occupied], axis=-1
+        )
         place = np.arange(self.score.size)
         last = np.minimum(place + steps + 1, self.score.size)
         first = np.maximum(place - steps, 0)
-        return np.take_along_axis(held, last, axis=-1) > np.take_along_axis(held, first, axis=-1)
+        return np.take_along_axis(n_occupied, last, axis=-1) > np.take_along_axis(n_occupied, first, axis=-1)
 
     def smooth(self, kernel: str, bandwidth: Array) -> tuple[Array, Array]:
         """Return the density of the scores, and that of the positive rows times their share."""
@@ -83,7 +85,7 @@ class Grid:
 
         points = self.score.size
         factor = gain(kernel, bandwidth, points, points * self.step) / self.step
-        density, positive = (idct(part * factor, overwrite_x=True) for part in self._spectra)
+        density, positive = (idct(array * factor, overwrite_x=True) for array in self._spectra)
         return np.broadcast_to(density, positive.shape), positive
 
     @cached_property
@@ -108,7 +110,7 @@ def _range(data: ScoreData, low: float, high: float) -> Array:
     last = np.maximum(data.n[..., None] - 1, 0)
     place = np.array([low, high]) * last
     rank = np.floor(place)
-    ends = data.ranked(np.concatenate([rank, np.minimum(rank + 1, np.ceil(last))], axis=-1))
+    ends = data.score_at_rank(np.concatenate([rank, np.minimum(rank + 1, np.ceil(last))], axis=-1))
     below, above = np.split(ends, 2, axis=-1)
     quantile = below + (place - rank) * (above - below)
     return np.asarray(quantile[..., 1] - quantile[..., 0])

@@ -50,15 +50,15 @@ class DebiasedSweepFit(Fit):
     @property
     def signed(self) -> Array:
         """The debiased mean gap as it comes, which may be negative."""
-        return np.reshape([part.signed for part in self.parts], self.n_bins.shape)
+        return np.reshape([array.signed for array in self.parts], self.n_bins.shape)
 
     def _error(self, norm: Norm) -> Array:
         """Return the debiased mean gap (l1) or root mean square (l2); below zero both read 0."""
-        return np.reshape([part.error(norm) for part in self.parts], self.n_bins.shape)
+        return np.reshape([array.error(norm) for array in self.parts], self.n_bins.shape)
 
 
 @dataclass(frozen=True)
-class Ladder:
+class CumulativeBins:
     """Sums over the tie groups of one problem up to each rank."""
 
     mass: Array
@@ -182,19 +182,19 @@ class Sweep(Estimator):
         totals = tie_groups.bins
         # Counts are exact, importance weights are not.
         slack = 0.0 if np.all(data.n == totals.w.sum(axis=-1)) else 1e-9
-        n_bins, found = np.empty(data.batch, dtype=np.intp), {}
+        n_bins, bin_sums = np.empty(data.batch, dtype=np.intp), {}
         for entry in np.ndindex(data.batch):
-            held = totals.w[entry] > 0
+            occupied = totals.w[entry] > 0
             n = float(data.n[entry])
-            parts = np.stack([part[entry][held] for part in (totals.w, totals.ws, totals.wy)])
+            parts = np.stack([array[entry][occupied] for array in (totals.w, totals.ws, totals.wy)])
             climbed = np.pad(np.cumsum(parts * (n / parts[0].sum()), axis=-1), [(0, 0), (1, 0)])
-            ladder = Ladder(climbed[0], climbed[1], climbed[2], n, slack)
+            ladder = CumulativeBins(climbed[0], climbed[1], climbed[2], n, slack)
             n_bins[entry] = ladder.last()
-            found[entry] = ladder.sums(int(n_bins[entry]))
+            bin_sums[entry] = ladder.sums(int(n_bins[entry]))
         if self.debiased:
-            fits = [Debiased(int(n_bins[entry])).fit(data[entry]) for entry in found]
+            fits = [Debiased(int(n_bins[entry])).fit(data[entry]) for entry in bin_sums]
             return DebiasedSweepFit(self, n_bins, fits)
-        sums = np.zeros((3, *data.batch, max(part.shape[-1] for part in found.values())))
-        for entry, part in found.items():
-            sums[:, *entry, : part.shape[-1]] = part
+        sums = np.zeros((3, *data.batch, max(array.shape[-1] for array in bin_sums.values())))
+        for entry, array in bin_sums.items():
+            sums[:, *entry, : array.shape[-1]] = array
         return SweepFit(self, n_bins, Bins(*sums))

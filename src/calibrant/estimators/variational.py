@@ -87,8 +87,8 @@ class Variational(Estimator):
         residual = tie_groups.bins.residual
         signed = np.empty(data.batch)
         for entry in np.ndindex(data.batch):
-            held = tie_groups.w[entry] > 0
-            parts = (part[entry][held] for part in (score, tie_groups.w, tie_groups.wy, residual))
+            occupied = tie_groups.w[entry] > 0
+            parts = (array[entry][occupied] for array in (score, tie_groups.w, tie_groups.wy, residual))
             signed[entry] = self._bound(*parts)
         return VariationalFit(self, signed)
 

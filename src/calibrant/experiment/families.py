@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import betaincinv, expit, logit, ndtri
 
 from calibrant.score_data import Array
-from calibrant.tasks.notions import named
+from calibrant.tasks.notions import get_notion
 
 Map = Callable[[Array], Array]
 
@@ -127,7 +127,7 @@ class Dirichlet:
     def truth(self, notion: str) -> float:
         """Return the true calibration error of a notion."""
         k = self.n_classes
-        if named(notion).top:
+        if get_notion(notion).top:
             return self.factor * (float(np.sum(1 / np.arange(1, k + 1))) - 1) / k
         return 2 * self.factor * (1 - 1 / k) ** k / k
 
@@ -149,7 +149,7 @@ class Dirichlet:
         # Scores above 1 / K are too high, those below too low.
         added = np.sign(scores - 1 / self.n_classes)
         added *= scores - (labels[:, None] == np.arange(self.n_classes))
-        if named(notion).top:
+        if get_notion(notion).top:
             return float(added[np.arange(rows), scores.argmax(axis=1)].std())
         return float(added.mean(axis=1).std())
 

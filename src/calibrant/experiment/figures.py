@@ -128,8 +128,8 @@ def _panel(ax: Any, summary: Summary, reading: str, notion: str) -> None:
         names = [
             _short(name) for name, broken in zip(summary.settings.estimators, failed, strict=True) if broken
         ]
-        told = f"not drawn, as it failed on too many models: {', '.join(names)}"
-        ax.text(0.985, 0.9, told, transform=ax.transAxes, size=FONT, ha="right", va="top")
+        note = f"not drawn, as it failed on too many models: {', '.join(names)}"
+        ax.text(0.985, 0.9, note, transform=ax.transAxes, size=FONT, ha="right", va="top")
     _label(ax, ends)
 
 
@@ -171,17 +171,17 @@ def _label(ax: Any, ends: Sequence[tuple[float, float, str, str]]) -> None:
     scale = (ax.transScale + ax.transLimits).transform
     points = scale([(x, y) for x, y, _, _ in ends])
     gap = (FONT + 1.2) / 72 / PANEL
-    for (x, y), level, (_, _, name, color) in zip(points, apart(points[:, 1], gap), ends, strict=True):
+    for (x, y), level, (_, _, name, color) in zip(points, spread_apart(points[:, 1], gap), ends, strict=True):
         tie = {"color": color, "linewidth": 0.5, "clip_on": False, "transform": ax.transAxes, "zorder": 1}
         ax.add_line(Line2D([x + 0.003, 1.005, 1.035, 1.045], [y, y, level, level], label="_tie", **tie))
         ink = 0.75 * np.array(to_rgb(color))  # thin letters need more contrast than lines
         ax.text(1.052, level, name, color=ink, size=FONT, va="center_baseline", transform=ax.transAxes)
 
 
-def apart(points: Array, gap: float) -> Array:
+def spread_apart(points: Array, gap: float) -> Array:
     """Move ascending places at least `gap` apart, as little as possible, and between 0 and 1 if they fit.
 
-    >>> apart(np.array([0.5, 0.5, 0.9]), 0.1)
+    >>> spread_apart(np.array([0.5, 0.5, 0.9]), 0.1)
     array([0.45, 0.55, 0.9 ])
     """
     from scipy.optimize import isotonic_regression

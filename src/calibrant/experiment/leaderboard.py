@@ -40,7 +40,7 @@ class Overall(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class LeaderboardRow:
     """One estimator under one notion. Arrays go by size and are NaN where its run has no such size.
 
     One that had no estimate for some sample has no figure at that size, and no overall ratio: its figures
@@ -150,7 +150,7 @@ class Board:
     models: int
     distributions: int
     best: dict[str, dict[str, tuple[str, ...]]]
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[LeaderboardRow]]
     constants: dict[str, float]
     exact: Exact | None = None
     local: Exact | None = None
@@ -182,18 +182,18 @@ def board(summaries: Sequence[Summary]) -> Board:
     }
     first = min(fifteen)
     best: dict[str, dict[str, tuple[str, ...]]] = {statistic: {} for statistic in HELD}
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[LeaderboardRow]] = {}
     for notion in notions:
         medians = [_medians(run, notion, sizes) for run in runs]
         for statistic in HELD:
             of_fifteen = medians[first][statistic][0, fifteen[first]]
             best[statistic][notion] = tuple(_name_of_least(column) for column in of_fifteen.T)
-        by_name: dict[str, Row] = {}
+        by_name: dict[str, LeaderboardRow] = {}
         for k, run in enumerate(runs):
-            held = k if k in fifteen else first
+            reference_run = k if k in fifteen else first
             ratios = {
                 statistic: medians[k][statistic]
-                / medians[held][statistic][:, fifteen[held]].min(axis=1, keepdims=True)
+                / medians[reference_run][statistic][:, fifteen[reference_run]].min(axis=1, keepdims=True)
                 for statistic in HELD
             }
             for row in _rows(run, k, notion, medians[k], ratios, sizes, ranked):
@@ -209,19 +209,21 @@ def board(summaries: Sequence[Summary]) -> Board:
 def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], list[str], tuple[int, ...]]:
     """Return models, notions and sizes that all runs have."""
     first, *others = summaries
-    for one in summaries:
-        if "corrected" not in one.values:
+    for run_summary in summaries:
+        if "corrected" not in run_summary.values:
             raise ValueError("a leaderboard needs the corrected reading, and a run lacks it")
-        if one.settings.n_train != first.settings.n_train:
+        if run_summary.settings.n_train != first.settings.n_train:
             raise ValueError("the runs trained their models on different numbers of rows")
-    if not any({*FIFTEEN} <= {*one.settings.estimators} for one in summaries):
+    if not any({*FIFTEEN} <= {*run_summary.settings.estimators} for run_summary in summaries):
         raise ValueError(
             "no run has all of the paper's fifteen estimators, which the others are held against"
         )
-    models = [model for model in first.models if all(model in one.models for one in others)]
-    kept = [one.settings for one in summaries]
-    notions = [notion for notion in kept[0].notions if all(notion in one.notions for one in kept)]
-    sizes = tuple(n for n in kept[0].sizes if all(n in one.sizes for one in kept))
+    models = [model for model in first.models if all(model in run_summary.models for run_summary in others)]
+    kept = [run_summary.settings for run_summary in summaries]
+    notions = [
+        notion for notion in kept[0].notions if all(notion in run_summary.notions for run_summary in kept)
+    ]
+    sizes = tuple(n for n in kept[0].sizes if all(n in run_summary.sizes for run_summary in kept))
     for what, shared in (("model", models), ("notion", notions), ("size", sizes)):
         if not shared:
             raise ValueError(f"the runs have no {what} in common")
@@ -272,7 +274,7 @@ def _rows(
     ratios: dict[str, Array],
     sizes: tuple[int, ...],
     ranked: tuple[int, ...],
-) -> Iterator[Row]:
+) -> Iterator[LeaderboardRow]:
     """Yield the estimators of the k-th run, and the baselines."""
     settings, added = run.settings, ((0, len(BASELINES)), (0, 0))
     failures = np.nan_to_num(_placed(np.pad(run.failed("corrected", notion), added), run, sizes))
@@ -289,7 +291,7 @@ def _rows(
             figures[statistic] = _overall(ratio, counted)
             lost = _overall(ratio / np.where(constant > 0, constant, np.nan), counted)
             skills[statistic] = Overall(1 - lost.by_size, 1 - lost.overall, 1 - lost.high, 1 - lost.low)
-        yield Row(
+        yield LeaderboardRow(
             estimator=name,
             own=own_measure(name),
             run=k,
@@ -312,10 +314,10 @@ def own_measure(name: str) -> bool:
     return name not in BASELINES and not estimator(name).measures_ece
 
 
-def usual() -> tuple[str, ...]:
+def default_estimators() -> tuple[str, ...]:
     """Return every estimator of the registry once, as it is usually meant.
 
-    >>> usual()[:6]
+    >>> default_estimators()[:6]
     ('uniform:15', 'adaptive:15', 'uniform-convex:15', 'adaptive-convex:15', 'density', 'density-beta')
     """
     return tuple(USUAL.get(name, name) for name in estimator_names())
@@ -336,7 +338,7 @@ def exact_families(
     Parameters
     ----------
     names : sequence of str, optional
-        Estimators of the registry; `usual` if none are given.
+        Estimators of the registry; `default_estimators` if none are given.
     repetitions : mapping
         Samples, at least two, by size.
     families : sequence of Family
@@ -357,7 +359,7 @@ def exact_families(
     for n, times in repetitions.items():
         if n < 1 or times < 2:
             raise ValueError(f"repetitions must be two or more of a positive size, got {times} of {n}")
-    names = usual() if names is None else tuple(names)
+    names = default_estimators() if names is None else tuple(names)
     total = len(families) * len(repetitions)
     ratio = np.empty((len(names), len(families), len(repetitions)))
     error, bounds = np.empty_like(ratio), np.empty(ratio.shape[1:])

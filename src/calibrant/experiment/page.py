@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.experiment.leaderboard import LEVEL, RESAMPLES, Board, Exact, Overall, Row, own_measure
+from calibrant.experiment.leaderboard import (
+    LEVEL,
+    RESAMPLES,
+    Board,
+    Exact,
+    LeaderboardRow,
+    Overall,
+    own_measure,
+)
 from calibrant.experiment.procedure import PRESETS, Settings
 from calibrant.experiment.procedure import title as title_of
 from calibrant.experiment.summary import BASELINES
@@ -244,7 +252,7 @@ def _geometric_mean(ratio: Array) -> float:
         return float(np.exp(np.log(ratio).mean()))
 
 
-def _name(row: Row) -> str:
+def _name(row: LeaderboardRow) -> str:
     failed = f" ({row.failed} samples failed)" if row.failed else ""
     return f"`{row.estimator}`{f' {MARK}' if row.own else ''}{failed}"
 

@@ -131,7 +131,7 @@ class Result:
     estimates: Array
 
 
-def named(path: str) -> Any:
+def import_object(path: str) -> Any:
     """Return what "package.module.attribute" stands for."""
     module, _, attribute = path.rpartition(".")
     try:
@@ -147,7 +147,7 @@ def title(notion: str) -> str:
     >>> title("classwise")
     'Class-wise'
     """
-    return notions.named(notion).reading.title.capitalize()
+    return notions.get_notion(notion).reading.title.capitalize()
 
 
 def estimator(name: str, notion: str | None = None) -> Estimator:
@@ -160,7 +160,7 @@ def estimator(name: str, notion: str | None = None) -> Estimator:
         if not (hasattr(value, "fit") or callable(value)):
             raise ValueError(f"{name!r} has no method fit(data) and is no function, got {value!r}")
         return resolve(value)
-    shared = notion is not None and notions.named(notion).classwise
+    shared = notion is not None and notions.get_notion(notion).classwise
     known = resolve(name, shared=shared)
     if isinstance(known, Density):
         return replace(known, step=STEP)
@@ -169,7 +169,7 @@ def estimator(name: str, notion: str | None = None) -> Estimator:
 
 def instance_of(path: str) -> Any:
     """Return what a path stands for; of a class, a value made without arguments."""
-    value = named(path)
+    value = import_object(path)
     try:
         return value() if isinstance(value, type) else value
     except Exception as error:
@@ -179,7 +179,7 @@ def instance_of(path: str) -> Any:
 def family(name: str) -> Any:
     """Return a model family by name, or as "package.module.function"."""
     if "." in name:
-        return named(name)
+        return import_object(name)
     inputs.check_choice("family", name, tuple(models.FAMILIES))
     return models.FAMILIES[name]
 
@@ -230,7 +230,7 @@ def true_errors(scores: Array, labels: Array, posterior: Array, names: Sequence[
     """Return the true errors of a model by notion."""
     errors, predicted = {}, scores.argmax(axis=1)[:, None]
     for name in names:
-        several = notions.named(name).classwise
+        several = notions.get_notion(name).classwise
         chance = posterior.T if several else np.take_along_axis(posterior, predicted, axis=1).T
         errors[name] = truth(*_problems(name, scores, labels), chance)
     return errors
@@ -238,7 +238,7 @@ def true_errors(scores: Array, labels: Array, posterior: Array, names: Sequence[
 
 def one_dimensional(notion: str, scores: Array, labels: Array) -> tuple[Array, Array]:
     """Return scores and outcomes of resamples: (R, n) for one problem, (R, C, n) for one of each class."""
-    several = notions.named(notion).classwise
+    several = notions.get_notion(notion).classwise
 
     def by_resample(array: Array) -> Array:
         array = np.moveaxis(array.reshape(-1, *labels.shape), 0, 1)
@@ -251,7 +251,9 @@ def one_dimensional(notion: str, scores: Array, labels: Array) -> tuple[Array, A
 def _problems(notion: str, scores: Array, labels: Array) -> tuple[Array, Array]:
     """Return scores and outcomes (problems, n) of scores (n, C) and labels 0, 1, ..."""
     data = Predictions(scores, labels, None, tuple(range(scores.shape[1])), None)
-    pairs = [(problem.score, np.asarray(problem.outcome)) for problem in notions.named(notion).problems(data)]
+    pairs = [
+        (problem.score, np.asarray(problem.outcome)) for problem in notions.get_notion(notion).problems(data)
+    ]
     score, outcome = (np.concatenate([np.atleast_2d(p) for p in parts]) for parts in zip(*pairs, strict=True))
     return score, outcome
 
@@ -272,15 +274,15 @@ def estimates(
     known = [k for k, name in enumerate(names) if name in FIFTEEN]
     skipped = () if "corrected" in settings.readings else known
     ours = [k for k in range(len(names)) if k not in skipped]
-    own = np.full((len(names), len(problem[0])), np.nan)
-    theirs = own.copy()
+    corrected = np.full((len(names), len(problem[0])), np.nan)
+    theirs = corrected.copy()
     if "published" in settings.readings:
         chosen = [names[k] for k in known]
         theirs[known] = published.errors_many(*problem, notion=notion, estimators=chosen, n_classes=n_classes)
-    own[ours] = _own_estimates(problem, notion, n_classes, [names[k] for k in ours], failures)
+    corrected[ours] = _own_estimates(problem, notion, n_classes, [names[k] for k in ours], failures)
     others = [k for k in range(len(names)) if k not in known]
-    theirs[others] = own[others]
-    return {"published": theirs, "corrected": own}
+    theirs[others] = corrected[others]
+    return {"published": theirs, "corrected": corrected}
 
 
 def _own_estimates(
@@ -288,7 +290,7 @@ def _own_estimates(
 ) -> Array:
     """Return calibrant's estimates; NaN where an estimator failed, with the reason noted."""
     score, outcome = problem
-    asked, n = notions.named(notion), score.shape[-1]
+    asked, n = notions.get_notion(notion), score.shape[-1]
     values = np.full((len(names), len(score)), np.nan)
     score.flags.writeable = outcome.flags.writeable = False  # others are to see the same rows
     reasons: dict[str, str] = {}
@@ -324,17 +326,19 @@ def _blocks(shape: tuple[int, ...]) -> Iterator[slice]:
 
 def summarise(values: Array, true: Truth, reading: str) -> Array:
     """Return statistics of each estimator against the reading's own truth, and its p95 against the other."""
-    own, other = (true.published, true.exact) if reading == "published" else (true.exact, true.published)
+    corrected, other = (
+        (true.published, true.exact) if reading == "published" else (true.exact, true.published)
+    )
     statistics = np.full((len(values), len(STATISTICS)), np.nan)
     good = np.isfinite(values)
     statistics[:, -1] = np.count_nonzero(~good, axis=1)
     for k in np.flatnonzero(good.any(axis=1)):
         value = values[k, good[k]]
-        error = np.abs(value - own)
+        error = np.abs(value - corrected)
         statistics[k, :-1] = (
             np.percentile(error, 95),
             error.mean(),
-            value.mean() - own,
+            value.mean() - corrected,
             value.std(),
             np.percentile(np.abs(value - other), 95),
         )

@@ -24,7 +24,7 @@ import numpy as np
 
 import calibrant
 from calibrant import inputs
-from calibrant.atomic import csv_text, is_beginning, write_whole
+from calibrant.atomic import csv_text, is_partial_file, write_atomic
 from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task, compute
 from calibrant.experiment.truth import Truth
 from calibrant.inputs import parsed_json
@@ -80,12 +80,12 @@ class Store:
             "versions": _versions(*NUMBERS, "joblib"),
             "settings": settings.to_dict(),
         }
-        write_whole(store.manifest_path, [json.dumps(manifest, indent=1).encode()], parents=True)
+        write_atomic(store.manifest_path, [json.dumps(manifest, indent=1).encode()], parents=True)
         return store
 
     @classmethod
     @contextmanager
-    def held(cls, folder: Path, settings: Settings) -> Iterator[Store]:
+    def locked(cls, folder: Path, settings: Settings) -> Iterator[Store]:
         """Open the folder for these settings, and keep other processes from it.
 
         Raises
@@ -100,16 +100,16 @@ class Store:
             store._check_empty()
         store.folder.mkdir(parents=True, exist_ok=True)
         try:
-            held = FileLock(store.folder / LOCK).acquire(timeout=0)
+            locked = FileLock(store.folder / LOCK).acquire(timeout=0)
         except Timeout:
             raise BlockingIOError(
                 f"the run in {folder} is in use by another process; wait until it has ended, or choose "
                 "another folder"
             ) from None
-        with held:
+        with locked:
             store = cls.create(folder, settings)
             for path in (*store.folder.glob(".*"), *store.tasks_path.glob(".*")):
-                if is_beginning(path):
+                if is_partial_file(path):
                     path.unlink()
             yield store
 
@@ -117,7 +117,7 @@ class Store:
         """Refuse a folder of other things; a run that was killed at once has left beginnings."""
         if not self.folder.is_dir():
             return
-        others = [path for path in self.folder.iterdir() if path.name != LOCK and not is_beginning(path)]
+        others = [path for path in self.folder.iterdir() if path.name != LOCK and not is_partial_file(path)]
         # Another process may have begun a run in the meantime.
         if others and not self.manifest_path.exists():
             raise ValueError(f"{self.folder} is not empty and holds no run; choose another folder")
@@ -175,7 +175,7 @@ class Store:
             failures=np.array(result.failures, dtype=str),
             estimates=result.estimates,
         )
-        write_whole(self.path(result.task), [buffer.getvalue()], parents=True)
+        write_atomic(self.path(result.task), [buffer.getvalue()], parents=True)
 
     def load(self, task: Task) -> Result:
         """Return a kept result."""
@@ -223,11 +223,11 @@ class Store:
             numbers = result.statistics.reshape(-1, len(STATISTICS)).tolist()
             for (reading, notion, *cell), statistics in zip(cells, numbers, strict=True):
                 true = result.truth[notion]
-                own = true.published if reading == "published" else true.exact
-                values = (f"{value:.7g}" for value in (own, true.bracket, *statistics))
+                true_error = true.published if reading == "published" else true.exact
+                values = (f"{value:.7g}" for value in (true_error, true.bracket, *statistics))
                 rows.append((*model, reading, notion, *cell, *values))
         path = self.folder / "results.csv.gz"
-        write_whole(path, [gzip.compress(csv_text(rows).encode(), mtime=0)], parents=True)
+        write_atomic(path, [gzip.compress(csv_text(rows).encode(), mtime=0)], parents=True)
         return path
 
 
@@ -274,7 +274,7 @@ def run(
     from joblib import Parallel, delayed
 
     report = inputs.progress(progress)
-    with Store.held(Path(folder), settings) as store:
+    with Store.locked(Path(folder), settings) as store:
         tasks = settings.tasks()
         open_tasks = [task for task in tasks if not store.finished(task)]
         done = len(tasks) - len(open_tasks)

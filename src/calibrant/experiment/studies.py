@@ -15,8 +15,8 @@ import numpy as np
 
 import calibrant
 from calibrant.estimators import FIFTEEN, Binned, Density, DensityBeta, Estimator
-from calibrant.estimators.canonical.dirichlet import Dirichlet
-from calibrant.estimators.canonical.softmax import Softmax
+from calibrant.estimators.canonical.dirichlet import CanonicalDirichlet
+from calibrant.estimators.canonical.softmax import CanonicalSoftmax
 from calibrant.experiment import models
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Family, affine
@@ -120,7 +120,7 @@ def interpolation(
             rng = rng_of("interpolation", seed, shape.name, n)
             for _ in range(repetitions):
                 sample = draw(shape, rng, n)
-                bins, fit = Binned("uniform", 15).fit(sample).bins, Density().fit_alike(sample)
+                bins, fit = Binned("uniform", 15).fit(sample).bins, Density().fit_shared_bandwidth(sample)
                 held = bins.w > 0
                 lines = ((bins.score[held], bins.frequency[held]), (fit.score, fit.frequency))
                 gaps = [np.interp(sample.score, *line) - shape.curve(sample.score) for line in lines]
@@ -224,7 +224,7 @@ def dimension(
     By Dirichlet kernels, by the product of five bins for each class, and by the default. Scores are even on
     the simplex, and frequencies are as they say or pulled towards equal chances.
     """
-    found = {}
+    errors_by_class_count = {}
     for k in classes:
         rng, off = rng_of("dimension", seed, k), np.zeros(3)
         for pull in (0.0, 0.4):
@@ -232,11 +232,15 @@ def dimension(
                 p = rng.dirichlet(np.ones(k), n)
                 eta = (1 - pull) * p + pull / k
                 rows = Simplex.of(p, (rng.random((n, 1)) > eta.cumsum(axis=1)[:, :-1]).sum(axis=1))
-                kernels, default = (each.fit(rows).error() for each in (Dirichlet(), Softmax()))
+                kernels, default = (
+                    each.fit(rows).error() for each in (CanonicalDirichlet(), CanonicalSoftmax())
+                )
                 truth = float(np.abs(eta - p).sum(axis=1).mean())
                 off += np.abs(np.array([kernels, _in_cells(rows, 5), default]) - truth)
-        found[k] = dict(zip(("kernels", "bins", "default"), off / (2 * repetitions), strict=True))
-    return found
+        errors_by_class_count[k] = dict(
+            zip(("kernels", "bins", "default"), off / (2 * repetitions), strict=True)
+        )
+    return errors_by_class_count
 
 
 def _in_cells(rows: Simplex, bins: int) -> float:
@@ -303,7 +307,7 @@ def mass(seed: int = 0, n: int = 2000) -> dict[str, dict[float, float]]:
     """
     s = (sample := draw(shapes()[1], rng_of("mass", seed), n)).score
     copies = {"authors": (s, -s, 2 - s, 2 + s), "once": (s, -s, 2 - s), "none": (s,)}
-    fits = {h: Density(h).fit_alike(sample) for h in WIDTHS}
+    fits = {h: Density(h).fit_shared_bandwidth(sample) for h in WIDTHS}
     integrals = {"calibrant": {h: float(fit.density.sum() * fit.share) for h, fit in fits.items()}}
     for name, parts in copies.items():
         integrals[name] = {h: _inside(np.concatenate(parts), h) / n for h in WIDTHS}
@@ -327,7 +331,7 @@ def _cheap(tasks: Sequence[Task], n_train: int, rows: int) -> Iterator[tuple[Arr
         yield models.scores(model, features, where.n_classes), labels, where.posterior(features)
 
 
-def _alike(one: Array, other: Array) -> float:
+def _rank_correlation(one: Array, other: Array) -> float:
     """Rank correlation; 0 if one does not vary."""
     from scipy.stats import rankdata
 
@@ -352,10 +356,12 @@ def sharpness(summary: Summary, reading: str, rows: int = 20_000, most: int = 12
     sharp = np.array(
         [np.mean(np.abs(model[0] - 0.5) > 0.48) for model in _cheap(tasks, settings.n_train, rows)]
     )
-    again = [_alike(sharp[rows], lost[rows]) for rows in resampled([t.distribution for t in tasks], 400)]
+    again = [
+        _rank_correlation(sharp[rows], lost[rows]) for rows in resampled([t.distribution for t in tasks], 400)
+    ]
     low, high = np.percentile(again, (2.5, 97.5)).tolist()
     upper = sharp > np.median(sharp)
-    results = {"models": len(chosen), "correlation": _alike(sharp, lost), "low": low, "high": high}
+    results = {"models": len(chosen), "correlation": _rank_correlation(sharp, lost), "low": low, "high": high}
     return {**results, "sharp": float(np.median(lost[upper])), "blunt": float(np.median(lost[~upper]))}
 
 
@@ -377,7 +383,7 @@ def proper_scores(seed: int = 0, rows: int = 20_000, most: int = 108) -> dict[st
     answer: dict[str, Any] = {"models": len(tasks), "pairs": len(one)}
     for name, other in zip(("brier", "nll"), others, strict=True):
         crossed = (error[one] - error[two]) * (other[one] - other[two]) < 0
-        answer[name] = {"correlation": _alike(error, other), "crossed": float(crossed.mean())}
+        answer[name] = {"correlation": _rank_correlation(error, other), "crossed": float(crossed.mean())}
     twins = ((0.1, 0.2), (0.4, 0.5))
     return answer | {"pair": [(abs(p - s), p * (1 - s) ** 2 + (1 - p) * s**2) for s, p in twins]}
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.atomic import csv_text, write_whole
+from calibrant.atomic import csv_text, write_atomic
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.procedure import STATISTICS, Settings
 from calibrant.experiment.store import Store
@@ -175,7 +175,7 @@ class Summary:
     def write(self, path: Path) -> Path:
         """Write the rows as CSV."""
         rows = ([_written(row[name]) for name in COLUMNS] for row in self.rows())
-        write_whole(path, [csv_text([COLUMNS, *rows]).encode()], parents=True)
+        write_atomic(path, [csv_text([COLUMNS, *rows]).encode()], parents=True)
         return path
 
 

@@ -80,8 +80,8 @@ def exact_error(score: Array, chance: Array) -> tuple[float, float]:
 
 def distinct(score: Array) -> Array | None:
     """Return the group of equal scores that each row belongs to; None if scores hardly repeat."""
-    look = np.rint(score[:: max(1, score.size // SUBSAMPLE)] * 10**DECIMALS)
-    if np.unique(look).size > look.size // 10:
+    rounded = np.rint(score[:: max(1, score.size // SUBSAMPLE)] * 10**DECIMALS)
+    if np.unique(rounded).size > rounded.size // 10:
         return None
     return np.rint(score * 10**DECIMALS).astype(np.intp)
 

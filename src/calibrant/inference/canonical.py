@@ -13,13 +13,18 @@ from typing import Any
 import numpy as np
 
 from calibrant.estimators import Estimator
-from calibrant.estimators.canonical.softmax import Softmax, canonical_error, refitted, scale_of
+from calibrant.estimators.canonical.softmax import (
+    CanonicalSoftmax,
+    canonical_error,
+    cross_fitted_probabilities,
+    scale_of,
+)
 from calibrant.estimators.canonical.variational import lower_bound
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.score_test import ScoreTest, p_value
 from calibrant.inputs import stream
 from calibrant.posterior.softmax import FEW, NORMS, CanonicalError, SoftmaxPosterior
-from calibrant.posterior.softmax.fit import chance_of
+from calibrant.posterior.softmax.fit import gap_probability_of
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 from calibrant.settings import TEST
@@ -35,13 +40,13 @@ def _second_class(task: CalibrationTask) -> CalibrationTask:
     return task.about_class(1)
 
 
-def of_two_classes(
-    task: CalibrationTask, norm: str, ask: Callable[[CalibrationTask, Any], Estimate]
+def estimate_two_classes(
+    task: CalibrationTask, norm: str, estimate_binary: Callable[[CalibrationTask, Any], Estimate]
 ) -> Estimate:
     """Return the estimate of two classes: that of the binary notion, scaled, since the gaps are opposite."""
     binary_task = _second_class(task)
-    binary, scale = ask(binary_task, "l1"), scale_of(norm)
-    scaled = ask(binary_task, "l2") if norm == "l2" else binary
+    binary, scale = estimate_binary(binary_task, "l1"), scale_of(norm)
+    scaled = estimate_binary(binary_task, "l2") if norm == "l2" else binary
     null = Null(
         scale * scaled.null.mean,
         MappingProxyType({level: scale * value for level, value in scaled.null.quantiles.items()}),
@@ -73,7 +78,7 @@ def with_named_estimator(task: CalibrationTask, result: Estimate, chosen: Estima
     Test, lower bound and interval are for the true error and do not depend on the estimator; the interval is
     widened to contain the value. The value expected if calibrated is simulated. Single classes are left out.
     """
-    if isinstance(chosen, Softmax):
+    if isinstance(chosen, CanonicalSoftmax):
         return result
 
     def error(rows: Simplex) -> float:
@@ -118,7 +123,7 @@ def estimate_canonical(
     null = _null(task, test, norm, seed)
     bound = _held_out(task)
     low, high = error.interval(norm, level)
-    metadata: dict[str, Any] = {"n": rows.n, "estimator": Softmax.name, "seed": seed}
+    metadata: dict[str, Any] = {"n": rows.n, "estimator": CanonicalSoftmax.name, "seed": seed}
     metadata |= {"n_resamples": sims, "p_floor": 1 / (1 + sims)}
     by_class = _class_estimates(task, test, _null(task, test, "l1", seed).mean, each_level, metadata)
     return Estimate(
@@ -151,7 +156,7 @@ def _class_estimates(
 @cached_on_task
 def _held_out(task: CalibrationTask) -> Array:
     """Return the probabilities of each row by posteriors of other rows."""
-    return refitted(task.simplex)
+    return cross_fitted_probabilities(task.simplex)
 
 
 @cached_on_task
@@ -167,7 +172,7 @@ def _null(task: CalibrationTask, test: ScoreTest, norm: str, seed: int) -> Null:
     root of its posterior probability (l1), or to the probability itself (l2, squared).
     """
     scale = _null_gap_sizes(task, seed)[norm]
-    probability = chance_of(test.null)
+    probability = gap_probability_of(test.null)
     # The value is the mean of the fitted and the held-out error. The latter is 0 on average under H0.
     values: Array = probability * scale * (probability if norm == "l2" else np.sqrt(probability)) / 2
     if norm == "l2":
@@ -198,7 +203,7 @@ def _null_gap_size(rows: Simplex, rng: np.random.Generator) -> dict[str, float]:
             power = 1.0 if norm == "l2" else 0.5
             total[norm] += (
                 term.expected
-                * (share_of_rows / max(error.chance, 1e-300)) ** power
+                * (share_of_rows / max(error.gap_probability, 1e-300)) ** power
                 / TEST.canonical_null_data_sets
             )
     return total
@@ -206,4 +211,4 @@ def _null_gap_size(rows: Simplex, rng: np.random.Generator) -> dict[str, float]:
 
 def contributions_of_rows(task: CalibrationTask) -> Array:
     """Return the contribution of each row to the l1 error."""
-    return np.asarray(canonical_error(task).added["l1"][task.simplex.place])
+    return np.asarray(canonical_error(task).row_contributions["l1"][task.simplex.place])

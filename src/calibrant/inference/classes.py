@@ -38,8 +38,8 @@ from calibrant.inference.interval import (
     true_error,
     widened,
 )
-from calibrant.inference.multiplicity import refined
-from calibrant.inference.null import Ranked, SimulatedNull, rank, ranked
+from calibrant.inference.multiplicity import refine_tests
+from calibrant.inference.null import ProblemTest, SimulatedNull, rank, simulate_test
 from calibrant.parallel import compute_once, parallel_map
 from calibrant.posterior.gap import Posterior, Terms, pool_classes, posterior_of
 from calibrant.posterior.variance_time import CELLS, n_cells
@@ -96,21 +96,21 @@ class Classes:
         cells = simulated_cells(float(np.mean(variance)), len(steps))
         all_plain = Posterior.joined(plain)
         # Jointly drawn labels give cosine coefficients, without residuals at single scores.
-        coarse_plain = all_plain.coarser(cells).smooth_alone
+        coarse_plain = all_plain.coarser(cells).without_score_effects
         return cls(posterior, posterior.coarser(cells), coarse_plain, steps)
 
 
 def _posteriors(task: CalibrationTask) -> Iterator[tuple[Posterior, Posterior, list[Residuals]]]:
     """Yield posterior, posterior with the variance under H0, and residuals of a few classes at a time."""
 
-    def compute(members: ScoreData) -> tuple[Posterior, Posterior, list[Residuals]]:
-        flat = Residuals.of(members, ties=False).flat
+    def compute(indices: ScoreData) -> tuple[Posterior, Posterior, list[Residuals]]:
+        flat = Residuals.of(indices, ties=False).flat
         cells, steps = int(n_cells(flat.n)[0]), [flat[k].coarser(STEPS) for k in range(len(flat.mass))]
         return Posterior.of_residuals(flat, cells), Posterior.of_residuals(flat, cells, plain=True), steps
 
     for block in task.blocks:
-        pieces = [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]
-        yield from parallel_map(compute, pieces)
+        cache_sized_blocks = [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]
+        yield from parallel_map(compute, cache_sized_blocks)
 
 
 def simulated_cells(variance: float, classes: int) -> int:
@@ -138,8 +138,8 @@ class Nulls(NamedTuple):
         p-value of all classes together, and its smallest possible value.
     """
 
-    alone: list[Callable[[], SimulatedNull]]
-    whole: SimulatedNull
+    single_class: list[Callable[[], SimulatedNull]]
+    all_classes: SimulatedNull
     p_value: float
     p_floor: float
 
@@ -172,56 +172,61 @@ def joint(
     for sets, coefficients in parts:
         error_norm = None if errors else norm
 
-        def drawn(
-            members: slice, sets: int = sets, coefficients: Any = coefficients, error_norm: Any = error_norm
+        def simulated_residuals(
+            indices: slice, sets: int = sets, coefficients: Any = coefficients, error_norm: Any = error_norm
         ) -> _ClassSums:
-            z = np.concatenate([coefficients(k) for k in range(classes)[members]])
-            return _ClassSums.of(plain[members].again(z), error_norm, sets)
+            z = np.concatenate([coefficients(k) for k in range(classes)[indices]])
+            return _ClassSums.of(plain[indices].with_data(z), error_norm, sets)
 
-        sums, pieces = _RunningSums(sets), _slices(classes, sets * cells)
-        for members, added in zip(pieces, parallel_map(drawn, pieces), strict=True):
+        sums, cache_sized_blocks = _RunningSums(sets), _slices(classes, sets * cells)
+        for indices, added in zip(
+            cache_sized_blocks, parallel_map(simulated_residuals, cache_sized_blocks), strict=True
+        ):
             sums.add(added)
-            for _ in range(classes)[slice(0) if errors else members]:
+            for _ in range(classes)[slice(0) if errors else indices]:
                 step()
-        pooled.append(sums.evidence(cells, classes))
-        largest.append(sums.most)
+        pooled.append(sums.log_bayes_factor(cells, classes))
+        largest.append(sums.max_log_bayes_factor)
         if not errors:
             errors.append(sums.error(cells, classes, norm))
     observed = _RunningSums(1)
     observed.add(_ClassSums.of(plain, None))
     shares = TEST.class_level_shares
-    pooled_rank = rank(np.concatenate([*pooled, observed.evidence(cells, classes)])) / shares[0]
-    combined_statistic = -np.minimum(pooled_rank, rank(np.concatenate([*largest, observed.most])) / shares[1])
+    pooled_rank = rank(np.concatenate([*pooled, observed.log_bayes_factor(cells, classes)])) / shares[0]
+    combined_statistic = -np.minimum(
+        pooled_rank, rank(np.concatenate([*largest, observed.max_log_bayes_factor])) / shares[1]
+    )
     return SimulatedNull(combined_statistic[:-1], errors[0], float(combined_statistic[-1]))
 
 
-def independent(alone: Alone, norm: Norm, step: Callable[[], object]) -> Nulls:
+def independent(single_class: SingleClassTests, norm: Norm, step: Callable[[], object]) -> Nulls:
     """Test all classes together if rows are not available, conservatively for any dependence.
 
     Classes are simulated independently, and their sums are spread by `MAX_DEPENDENCE`.
     """
-    n_classes, cells, sets = len(alone.steps), alone.cells, TEST.many_class_data_sets
+    n_classes, cells, sets = len(single_class.steps), single_class.cells, TEST.many_class_data_sets
     observed, sums, bayes_factors = _RunningSums(1), _RunningSums(sets * TEST.permutations), []
-    for test, rng in zip(parallel_map(alone.draw, range(n_classes)), alone.rngs, strict=True):
-        alone.first.append(test.simulated)
+    for test, rng in zip(parallel_map(single_class.draw, range(n_classes)), single_class.rngs, strict=True):
+        single_class.first.append(test.simulated)
         observed.add(_ClassSums.of(test.observed, norm))
-        bayes_factors.append(test.first.some)
+        bayes_factors.append(test.first.log_bayes_factor)
         order = np.concatenate([rng.permutation(sets) for _ in range(TEST.permutations)])
         sums.add(_ClassSums.of(test.first, norm, sets), order)
         step()
     sums.widen(MAX_DEPENDENCE)
-    pooled = np.append(sums.evidence(cells, n_classes), observed.evidence(cells, n_classes))
+    pooled = np.append(sums.log_bayes_factor(cells, n_classes), observed.log_bayes_factor(cells, n_classes))
     # Expected number of classes with a larger Bayes factor under H0: a bound under any dependence.
     exceeding = np.count_nonzero(
-        np.concatenate(bayes_factors) >= observed.most[0] - 1e-12 * abs(observed.most[0])
+        np.concatenate(bayes_factors)
+        >= observed.max_log_bayes_factor[0] - 1e-12 * abs(observed.max_log_bayes_factor[0])
     )
     largest_p, shares = (1 + exceeding) / (1 + sets), TEST.class_level_shares
     p_value = min(1.0, float(rank(pooled)[-1]) / shares[0], largest_p / shares[1])
-    whole = SimulatedNull(pooled[:-1], sums.error(cells, n_classes, norm), float(pooled[-1]))
-    return Nulls(alone.each, whole, p_value, whole.p_floor / shares[0])
+    all_classes = SimulatedNull(pooled[:-1], sums.error(cells, n_classes, norm), float(pooled[-1]))
+    return Nulls(single_class.each, all_classes, p_value, all_classes.p_floor / shares[0])
 
 
-class Alone:
+class SingleClassTests:
     """Tests of each class by itself, simulated when the first of them is asked for.
 
     Attributes
@@ -246,17 +251,21 @@ class Alone:
         alpha: float,
         n_resamples: int | None,
     ) -> None:
-        self.steps, self.some, self.cells = classes.steps, classes.coarse.some, classes.coarse.z.shape[-1]
+        self.steps, self.log_bayes_factor, self.cells = (
+            classes.steps,
+            classes.coarse.log_bayes_factor,
+            classes.coarse.z.shape[-1],
+        )
         self.norm, self.rngs, self.alpha, self.n_resamples = norm, rngs, alpha, n_resamples
         self.first: list[SimulatedNull] = []
         # Several threads may ask for classes in any order; each generator must be used once.
         self._all = compute_once(self._simulate)
 
-    def draw(self, k: int, sets: int | None = None) -> Ranked:
+    def draw(self, k: int, sets: int | None = None) -> ProblemTest:
         """Test one class; by default with the number of data sets of many classes."""
         steps = self.steps[k]
         blocks = Outcomes.of(steps).blocks(self.rngs[k], sets or TEST.many_class_data_sets)
-        return ranked(steps, blocks, self.norm, self.cells, TEST.many_class_max_cells)
+        return simulate_test(steps, blocks, self.norm, self.cells, TEST.many_class_max_cells)
 
     @property
     def each(self) -> list[Callable[[], SimulatedNull]]:
@@ -269,21 +278,21 @@ class Alone:
         More data sets allow smaller p-values. At most `TEST.max_repeated` tests, or `TEST.max_repeated_share`
         of them, are repeated.
         """
-        members = range(len(self.steps))
-        alone = self.first or list(parallel_map(lambda k: self.draw(k).simulated, members))
-        p_values = np.array([simulation.p_value for simulation in alone])
-        n_repeated = max(TEST.max_repeated, int(TEST.max_repeated_share * len(alone)))
-        order = np.lexsort((-self.some, p_values))[:n_repeated]
-        repeated = refined(
-            {k: alone[k] for k in order.tolist()},
+        indices = range(len(self.steps))
+        single_class = self.first or list(parallel_map(lambda k: self.draw(k).simulated, indices))
+        p_values = np.array([simulation.p_value for simulation in single_class])
+        n_repeated = max(TEST.max_repeated, int(TEST.max_repeated_share * len(single_class)))
+        order = np.lexsort((-self.log_bayes_factor, p_values))[:n_repeated]
+        repeated = refine_tests(
+            {k: single_class[k] for k in order.tolist()},
             lambda each: each.p_value,
             lambda k, size: self.draw(k, self.n_resamples or size).simulated,
-            tests=len(alone),
+            tests=len(single_class),
             alpha=self.alpha,
             size=TEST.many_class_data_sets,
             least=TEST.repeated_data_sets,
         )
-        return [repeated.get(k, each) for k, each in enumerate(alone)]
+        return [repeated.get(k, each) for k, each in enumerate(single_class)]
 
 
 def _slices(classes: int, size: int) -> list[slice]:
@@ -296,13 +305,13 @@ class _ClassSums(NamedTuple):
     """Sums over a few classes."""
 
     terms: Terms
-    most: Array
+    max_log_bayes_factor: Array
 
     @classmethod
     def of(cls, posterior: Posterior, norm: Norm | None, sets: int = 1) -> _ClassSums:
         """Sum over the classes; the rows of the posterior are `sets` data sets of each class in turn."""
         terms = (term.reshape(-1, sets, *term.shape[1:]).sum(axis=0) for term in posterior.terms(norm))
-        return cls(Terms(*terms), posterior.some.reshape(-1, sets).max(axis=0))
+        return cls(Terms(*terms), posterior.log_bayes_factor.reshape(-1, sets).max(axis=0))
 
 
 class _RunningSums:
@@ -310,32 +319,32 @@ class _RunningSums:
 
     def __init__(self, sets: int) -> None:
         self.terms = Terms(np.zeros((sets, 1)), np.zeros((sets, 1)), *np.zeros((3, sets)))
-        self.most = np.full(sets, -np.inf)
+        self.max_log_bayes_factor = np.full(sets, -np.inf)
 
     def add(self, added: _ClassSums, order: Array | None = None) -> None:
         """Add classes; `order` permutes their data sets, and may repeat them."""
-        terms, most = added
+        terms, max_log_bayes_factor = added
         if order is not None:
-            terms, most = Terms(*(term[order] for term in terms)), most[order]
+            terms, max_log_bayes_factor = Terms(*(term[order] for term in terms)), max_log_bayes_factor[order]
         self.terms = Terms(*(total + term for total, term in zip(self.terms, terms, strict=True)))
-        self.most = np.maximum(self.most, most)
+        self.max_log_bayes_factor = np.maximum(self.max_log_bayes_factor, max_log_bayes_factor)
 
     def widen(self, factor: float) -> None:
         """Multiply the deviations of the data sets from their mean by a factor."""
         centre = (term.mean(axis=0) for term in self.terms)
         widened_terms = (m + factor * (term - m) for m, term in zip(centre, self.terms, strict=True))
-        shape, offset, alone, smooth, own = widened_terms
-        self.terms = Terms(shape, offset, alone, np.maximum(smooth, 0.0), np.maximum(own, 0.0))
+        shape, offset, single_class, smooth, unpooled = widened_terms
+        self.terms = Terms(shape, offset, single_class, np.maximum(smooth, 0.0), np.maximum(unpooled, 0.0))
 
-    def evidence(self, cells: int, classes: int) -> Array:
+    def log_bayes_factor(self, cells: int, classes: int) -> Array:
         """Return the log Bayes factor for some gap against none, of the pooled classes."""
-        return pool_classes(self.terms, cells, classes).evidence
+        return pool_classes(self.terms, cells, classes).log_bayes_factor
 
     def error(self, cells: int, classes: int, norm: Norm, *, shared: bool = True) -> Array:
         """Return the combined error of each data set, with pooled or unpooled classes."""
-        value = self.terms.own / classes
+        value = self.terms.unpooled / classes
         if shared:
-            value = pool_classes(self.terms, cells, classes).mixed(self.terms.smooth / classes, value)
+            value = pool_classes(self.terms, cells, classes).average(self.terms.smooth / classes, value)
         return np.minimum(value if norm == "l1" else np.sqrt(value), 1.0)
 
 
@@ -373,20 +382,21 @@ def interval(
     observed.add(_ClassSums.of(posterior, norm))
     value = float(observed.error(cells, classes, norm, shared=shared)[0])
     correction = bias_correction(posterior, value, norm)
-    posterior = posterior.focused()
+    posterior = posterior.for_simulation()
     common, each_rng = streams(keys)
     sets = INTERVAL.classwise_data_sets
-    kind, drawn = draw_shapes(posterior, each_rng, sets)
+    kind, simulated_residuals = draw_shapes(posterior, each_rng, sets)
     standard_normal = [
-        rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, drawn, strict=True)
+        rng.standard_normal(each.shape, np.float32)
+        for rng, each in zip(each_rng, simulated_residuals, strict=True)
     ]
     groups = _simulation_groups(posterior)
-    grids = [SimulationGrid.of(posterior[members]) for members in groups]
+    grids = [SimulationGrid.of(posterior[indices]) for indices in groups]
     noise, gaps = (
-        [np.stack([each[k] for k in members]) if len(members) > 1 else each[members[0]] for members in groups]
-        for each in (standard_normal, drawn)
+        [np.stack([each[k] for k in indices]) if len(indices) > 1 else each[indices[0]] for indices in groups]
+        for each in (standard_normal, simulated_residuals)
     )
-    del standard_normal, drawn
+    del standard_normal, simulated_residuals
     gap = [each.astype(np.float32, order="C") for each in scale_to_unit_error(gaps, grids, norm)]
     max_error = max_attainable_error(grids, gap, norm)
     sampling_noise = common.standard_normal(sets)
@@ -399,7 +409,7 @@ def interval(
             scaled = sim_grid.possible(gap[i], factor)
             own_error = true_error(scaled, sim_grid.mass, norm)
             z, residual = sim_grid.data(scaled, noise[i])
-            data = sim_grid.posterior.again(z, () if residual is None else (residual,))
+            data = sim_grid.posterior.with_data(z, () if residual is None else (residual,))
             return (
                 own_error,
                 score_sampling_sd(scaled, sim_grid.mass, own_error, norm, n),
@@ -423,10 +433,12 @@ def interval(
 def _simulation_groups(posterior: Posterior) -> list[Array]:
     """Return the classes that are simulated together; a class over its distinct scores is simulated alone."""
     classes, cells = posterior.z.shape
-    alone = np.array([posterior.discrete(k) or not posterior.mass[k].all() for k in range(classes)])
-    others = np.flatnonzero(~alone)
-    pieces = [others[members] for members in _slices(others.size, INTERVAL.classwise_data_sets * cells)]
-    return [*pieces, *np.flatnonzero(alone)[:, None]]
+    single_class = np.array([posterior.discrete(k) or not posterior.mass[k].all() for k in range(classes)])
+    others = np.flatnonzero(~single_class)
+    cache_sized_blocks = [
+        others[indices] for indices in _slices(others.size, INTERVAL.classwise_data_sets * cells)
+    ]
+    return [*cache_sized_blocks, *np.flatnonzero(single_class)[:, None]]
 
 
 def _max_score_sampling_sd(

@@ -21,7 +21,7 @@ import numpy as np
 
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.inference.classes import joint
-from calibrant.inference.null import AT_ONCE, STEPS, SimulatedNull, ranked
+from calibrant.inference.null import AT_ONCE, STEPS, SimulatedNull, simulate_test
 from calibrant.inputs import by_name
 from calibrant.parallel import cached_property
 from calibrant.posterior import Posterior
@@ -35,7 +35,7 @@ from calibrant.score_data import (
     across_clusters,
 )
 from calibrant.score_data.clusters import DesignEffect, cells_of, correlation, effective_clusters
-from calibrant.score_data.draws import each_chance
+from calibrant.score_data.draws import broadcast_probability
 from calibrant.settings import CLUSTERS, TEST
 from calibrant.tasks import CalibrationTask
 
@@ -78,7 +78,7 @@ class ClusterAdjustment:
             return [cls(problem, n) for problem in task.problems]
         clusters = effective_clusters(cluster, task.weight)
         return [
-            cls(Correlated.of(problem, cluster), n / design.effect, design, clusters)
+            cls(CorrelatedRows.of(problem, cluster), n / design.effect, design, clusters)
             for problem, design in zip(task.problems, designs, strict=True)
         ]
 
@@ -115,7 +115,7 @@ class ClusterAdjustment:
         remaining_effect = self.design.of_error
         if estimator.from_posterior:
             remaining_effect /= self.design.effect
-        elif isinstance(self.problem, Correlated) and self.problem.cluster is not None:
+        elif isinstance(self.problem, CorrelatedRows) and self.problem.cluster is not None:
             remaining_effect = 1.0
         return self.tails(level) * max(1.0, float(np.sqrt(remaining_effect)))
 
@@ -132,8 +132,8 @@ class ClusteredNull:
         Test of all problems together, with labels drawn jointly.
     """
 
-    alone: list[SimulatedNull]
-    whole: SimulatedNull
+    single_class: list[SimulatedNull]
+    all_classes: SimulatedNull
 
     @classmethod
     def of(cls, task: CalibrationTask, norm: Norm, rng: np.random.Generator, size: int) -> ClusteredNull:
@@ -146,7 +146,7 @@ class ClusteredNull:
         clusters = int(cluster.max()) + 1
         signs = _cluster_signs(clusters, rng, size)
         # If all signs are equal, the statistic is the observed one, which rounding must not change.
-        all_equal = np.concatenate([np.abs(part.sum(axis=0)) == clusters for part in signs()])
+        all_equal = np.concatenate([np.abs(block.sum(axis=0)) == clusters for block in signs()])
 
         def tied(null: SimulatedNull) -> SimulatedNull:
             if draws is not None:
@@ -158,7 +158,7 @@ class ClusteredNull:
         lower: Array = np.zeros(1)
         # Problems that are tested together have the same number of cells.
         mean_effect = float(np.mean([design.symmetric for design in designs]))
-        alone, observed, coefficients = [], [], []
+        single_class, observed, coefficients = [], [], []
         for problem, design in zip(problems, designs, strict=True):
             steps = across_clusters(Residuals.of(problem), problem, cluster)
             steps = steps.thinned(mean_effect, design.symmetric / mean_effect).coarser(STEPS)
@@ -169,15 +169,15 @@ class ClusteredNull:
                 low = np.broadcast_to(lower, draws.order.shape)
                 residuals = draws.residuals(problem, steps, low)
                 lower = low + next(problem.rows())[0][draws.order]
-            each = ranked(steps, residuals, norm, cells, keep=len(problems) > 1)
-            alone.append(tied(each.simulated))
+            each = simulate_test(steps, residuals, norm, cells, keep=len(problems) > 1)
+            single_class.append(tied(each.simulated))
             observed.append(each.observed)
             coefficients.append(each.z)
         if len(problems) == 1:
-            return cls(alone, alone[0])
-        parts = [(len(part[0]), part.__getitem__) for part in zip(*coefficients, strict=True)]
-        whole = joint(Posterior.joined(observed).smooth_alone, parts, norm)
-        return cls([alone[k] for k in np.argsort(columns)], tied(whole))
+            return cls(single_class, single_class[0])
+        blocks = [(len(block[0]), block.__getitem__) for block in zip(*coefficients, strict=True)]
+        all_classes = joint(Posterior.joined(observed).without_score_effects, blocks, norm)
+        return cls([single_class[k] for k in np.argsort(columns)], tied(all_classes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ class CorrelatedLabels:
         """
         from scipy.sparse import csr_array
 
-        score, _, weight = (part[self.order] for part in np.broadcast_arrays(*next(problem.rows())))
+        score, _, weight = (block[self.order] for block in np.broadcast_arrays(*next(problem.rows())))
         weight = np.ones(weight.size) if self.counted else weight
         scaled = weight * (steps.mass.sum() / weight.sum())
         position = steps_of(score, scaled, steps), np.arange(score.size)
@@ -310,8 +310,8 @@ def sign_flip_null(
     scale = float(steps.mass.sum() / weight.sum())
     shape = (steps.mass.size, int(cluster.max()) + 1)
     by_step = csr_array((scale * weight * (outcome - score), (step, cluster)), shape=shape)
-    for part in signs():
-        yield (by_step @ part).T
+    for block in signs():
+        yield (by_step @ block).T
 
 
 def _cluster_signs(clusters: int, rng: np.random.Generator, size: int) -> Callable[[], Iterable[Array]]:
@@ -327,12 +327,12 @@ def _cluster_signs(clusters: int, rng: np.random.Generator, size: int) -> Callab
     seed = int(rng.integers(2**63))
     step = max(1, min(AT_ONCE, AT_ONCE_NUMBERS // clusters))
 
-    def parts() -> Iterator[Array]:
+    def blocks() -> Iterator[Array]:
         same_rng = np.random.default_rng(seed)
         for a in range(0, size, step):
             yield 2.0 * same_rng.integers(0, 2, (clusters, min(step, size - a)), dtype=np.int8) - 1.0
 
-    return parts
+    return blocks
 
 
 def by_cluster(contribution: Array, cluster: Array, weight: Array | None = None) -> Array:
@@ -350,7 +350,7 @@ def by_cluster(contribution: Array, cluster: Array, weight: Array | None = None)
 
 
 @dataclass(frozen=True, eq=False)
-class Correlated:
+class CorrelatedRows:
     """Rows whose outcomes are simulated with the intraclass correlation of the data.
 
     Attributes
@@ -396,8 +396,8 @@ class Correlated:
         rows = self.score_data
         shape = (size, rows.shape[-1])
         outcomes = []
-        for chance in each_chance(probability(rows.score), rows.shape[-1]):
+        for outcome_probability in broadcast_probability(probability(rows.score), rows.shape[-1]):
             uniform, independent = rng.random(shape), rng.random(shape) >= np.sqrt(self.correlation)
             shared = rng.random((size, int(self.cluster.max()) + 1))[:, self.cluster]
-            outcomes.append(np.where(independent, uniform, shared) < chance)
+            outcomes.append(np.where(independent, uniform, shared) < outcome_probability)
         return replace(rows, outcome=np.concatenate(outcomes))

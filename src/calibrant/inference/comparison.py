@@ -28,7 +28,7 @@ from calibrant.parallel import one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array
 from calibrant.settings import REPORT
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ UNEQUAL = (
 
 
 @dataclass(frozen=True)
-class Difference(Printed, Serializable):
+class ErrorDifference(Printed, Serializable):
     """Calibration error of a model minus that of a baseline on the same labels.
 
     Attributes
@@ -95,7 +95,7 @@ class Comparison(Printed, Serializable):
     """
 
     estimates: Mapping[str, Estimate]
-    differences: Mapping[str, Difference]
+    differences: Mapping[str, ErrorDifference]
     baseline: str
 
     @property
@@ -141,9 +141,11 @@ class Comparison(Printed, Serializable):
             raise InputError("differences", rule, tuple(self.differences))
 
 
-def _width_ratio(one: tuple[str, Estimate], other: tuple[str, Estimate]) -> tuple[float, str, str]:
+def _width_ratio(
+    first_estimate: tuple[str, Estimate], second_estimate: tuple[str, Estimate]
+) -> tuple[float, str, str]:
     """Return the ratio of the widths of two intervals, and their names, the wider first."""
-    (first, a), (second, b) = one, other
+    (first, a), (second, b) = first_estimate, second_estimate
     wide, narrow = a.high - a.low, b.high - b.low
     if wide < narrow:
         (first, wide), (second, narrow) = (second, narrow), (first, wide)
@@ -151,7 +153,7 @@ def _width_ratio(one: tuple[str, Estimate], other: tuple[str, Estimate]) -> tupl
 
 
 @one_blas_thread()
-def compare_questions(
+def compare_tasks(
     tasks: Mapping[str, CalibrationTask],
     baseline: str,
     *,
@@ -205,21 +207,21 @@ def difference(
     estimates: tuple[Estimate, Estimate],
     contributions_pair: tuple[Array, Array],
     weight: Array | None,
-) -> Difference:
+) -> ErrorDifference:
     """Return the interval of a difference from two intervals and the correlation of the estimates.
 
     The variance of each estimate is recovered from the limit of its interval on the relevant side (MOVER, Zou
     and Donner), so that the asymmetry of the intervals is kept.
     """
     model, baseline = estimates
-    max_error = named(model.notion).most(model.norm)
+    max_error = get_notion(model.notion).max_error(model.norm)
     rho = _correlation(*contributions_pair, weight)
     value = model.value - baseline.value
     lower_margin = _mover_margin(model.value - model.low, baseline.high - baseline.value, rho)
     upper_margin = _mover_margin(model.high - model.value, baseline.value - baseline.low, rho)
     margin = lower_margin if value > 0 else upper_margin
     z = NormalDist().inv_cdf(0.5 + model.level / 2) * abs(value) / margin if margin > 0 else 0.0
-    return Difference(
+    return ErrorDifference(
         model=names[0],
         baseline=names[1],
         value=value,

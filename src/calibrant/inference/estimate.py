@@ -21,8 +21,8 @@ from calibrant.estimators.base import errors_of
 from calibrant.inference import classes
 from calibrant.inference import interval as intervals
 from calibrant.inference import null as nulls
-from calibrant.inference.canonical import estimate_canonical, of_two_classes, with_named_estimator
-from calibrant.inference.clusters import ClusterAdjustment, ClusteredNull, Correlated, by_cluster
+from calibrant.inference.canonical import estimate_canonical, estimate_two_classes, with_named_estimator
+from calibrant.inference.clusters import ClusterAdjustment, ClusteredNull, CorrelatedRows, by_cluster
 from calibrant.inference.joint_labels import Labels, columns_of, in_canonical_order, label_sets
 from calibrant.inference.result import Estimate, Null
 from calibrant.parallel import one_blas_thread
@@ -30,7 +30,7 @@ from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Array, ScoreData
 from calibrant.settings import INTERVAL, TEST
-from calibrant.tasks import CalibrationTask, Rows, cached_on_task
+from calibrant.tasks import CalibrationTask, ScoreVectors, cached_on_task
 from calibrant.tasks.notions import combined
 
 # Quantiles of the null distribution that are returned.
@@ -118,18 +118,20 @@ def _estimate(
         if len(task.labels) > 2:
             result = estimate_canonical(task, norm=norm, seed=seed, **options)
         else:
-            result = of_two_classes(
-                task, norm, lambda one, norm: estimate(one, norm=norm, rng=seed, step=step, **options)
+            result = estimate_two_classes(
+                task,
+                norm,
+                lambda binary_task, norm: estimate(binary_task, norm=norm, rng=seed, step=step, **options),
             )
         return with_named_estimator(task, result, chosen, seed)
     plan = _Plan(chosen, norm, level, each_level, seed, step, n_resamples)
     if not task.notion.classwise:
-        return _one_problem(task, plan)
+        return _estimate_single(task, plan)
     if task.designs is not None and len(task.labels) > MANY:
         rule = f"go with at most {MANY} classes where each of them is asked about"
         hint = "the confidence, or one class, can be asked about"
         raise inputs.InputError("cluster", rule, got=f"{len(task.labels)} classes", hint=hint)
-    return _several_classes(task, plan)
+    return _estimate_classwise(task, plan)
 
 
 def count_steps(task: CalibrationTask) -> int:
@@ -156,7 +158,7 @@ class _Plan:
         return TEST.data_sets if self.n_resamples is None else self.n_resamples
 
 
-def _one_problem(task: CalibrationTask, plan: _Plan) -> Estimate:
+def _estimate_single(task: CalibrationTask, plan: _Plan) -> Estimate:
     """Estimate the error of a single problem."""
     posterior = posterior_of(task)
     value = float(_errors(task, plan.estimator, plan.norm, posterior)[0])
@@ -183,20 +185,24 @@ def _interval_of_problem(
 _interval_of_posterior = cached_on_task(_interval_of_problem)
 
 
-def _several_classes(task: CalibrationTask, plan: _Plan) -> Estimate:
+def _estimate_classwise(task: CalibrationTask, plan: _Plan) -> Estimate:
     """Estimate the error over all classes, and that of each class."""
-    many = None
+    class_posteriors = None
     if len(task.labels) > MANY:
-        many = _many_classes(task)
-    posterior = posterior_of(task) if many is None else many.posterior
-    coarse = posterior.coarser(intervals.MAX_CELLS) if many is None else many.coarse
+        class_posteriors = _many_classes(task)
+    posterior = posterior_of(task) if class_posteriors is None else class_posteriors.posterior
+    coarse = posterior.coarser(intervals.MAX_CELLS) if class_posteriors is None else class_posteriors.coarse
     rows, adjustments = task.rows, ClusterAdjustment.of(task)
     keys = [inputs.key_of(label) for label in task.labels]
     errors = _errors(task, plan.estimator, plan.norm, posterior)
     value = task.notion.combine(errors, plan.norm)
-    null = _tests_of_few(task, plan) if many is None else _tests_of_many(task, plan, many)
-    class_posterior = posterior if many is None else coarse
-    by_class = _by_class(plan, task, errors, adjustments, class_posterior, null.alone)
+    null = (
+        _tests_of_few(task, plan)
+        if class_posteriors is None
+        else _tests_of_many(task, plan, class_posteriors)
+    )
+    class_posterior = posterior if class_posteriors is None else coarse
+    by_class = _by_class(plan, task, errors, adjustments, class_posterior, null.single_class)
     clustered, dependence = task.designs is not None, classes.MAX_DEPENDENCE
     if rows is not None:
         dependence = class_dependence(posterior, rows, task.cluster if clustered else None, _counts(task))
@@ -217,7 +223,7 @@ def _several_classes(task: CalibrationTask, plan: _Plan) -> Estimate:
             plan.estimator, problems, coarse, value, keys=keys, **options
         )
     return _result(
-        plan, task.n, value, ends, null.whole, named_errors, posterior, p_value=null.p_value,
+        plan, task.n, value, ends, null.all_classes, named_errors, posterior, p_value=null.p_value,
         p_floor=null.p_floor, notion=task.notion.name, by_class=by_class, conservative=rows is None,
         clusters=task.clusters,
     )  # fmt: skip
@@ -225,32 +231,36 @@ def _several_classes(task: CalibrationTask, plan: _Plan) -> Estimate:
 
 def _tests_of_few(task: CalibrationTask, plan: _Plan) -> classes.Nulls:
     """Test all classes together; single classes are tested when they are asked for."""
-    alone, rows = _tests_by_problem(task, plan), task.rows
+    single_class, rows = _tests_by_problem(task, plan), task.rows
     if rows is None:
-        tests = [each() for each in alone]
+        tests = [each() for each in single_class]
         errors = combined(np.stack([null.error for null in tests], axis=-1), plan.norm)
         p_value, p_floor = (
             nulls.bonferroni([getattr(null, name) for null in tests]) for name in ("p_value", "p_floor")
         )
         return classes.Nulls(
-            alone, nulls.SimulatedNull(tests[0].test_statistic, errors, np.nan), p_value, p_floor
+            single_class, nulls.SimulatedNull(tests[0].test_statistic, errors, np.nan), p_value, p_floor
         )
     if task.designs is not None:
-        whole = _clustered_test(task, plan.norm, plan.seed, plan.size).whole
+        all_classes = _clustered_test(task, plan.norm, plan.seed, plan.size).all_classes
     else:
-        whole = _joint_test(task, plan.norm, plan.seed, plan.size)
-    return classes.Nulls(alone, whole, whole.p_value, whole.p_floor)
+        all_classes = _joint_test(task, plan.norm, plan.seed, plan.size)
+    return classes.Nulls(single_class, all_classes, all_classes.p_value, all_classes.p_floor)
 
 
-def _tests_of_many(task: CalibrationTask, plan: _Plan, many: classes.Classes) -> classes.Nulls:
+def _tests_of_many(task: CalibrationTask, plan: _Plan, class_posteriors: classes.Classes) -> classes.Nulls:
     """Test many classes: fewer data sets, and more for classes with small p-values."""
     rngs = [np.random.default_rng([plan.seed, inputs.key_of(label)]) for label in task.labels]
-    alone = classes.Alone(many, plan.norm, rngs, 1 - plan.level, plan.n_resamples)
+    single_class = classes.SingleClassTests(
+        class_posteriors, plan.norm, rngs, 1 - plan.level, plan.n_resamples
+    )
     if task.rows is None:
-        return classes.independent(alone, plan.norm, plan.step)
-    labels = _simulated_coefficients(task, task.rows, many, plan.seed)
-    whole = classes.joint(many.plain, [(TEST.many_class_data_sets, labels)], plan.norm, plan.step)
-    return classes.Nulls(alone.each, whole, whole.p_value, whole.p_floor)
+        return classes.independent(single_class, plan.norm, plan.step)
+    labels = _simulated_coefficients(task, task.rows, class_posteriors, plan.seed)
+    all_classes = classes.joint(
+        class_posteriors.plain, [(TEST.many_class_data_sets, labels)], plan.norm, plan.step
+    )
+    return classes.Nulls(single_class.each, all_classes, all_classes.p_value, all_classes.p_floor)
 
 
 def _errors(task: CalibrationTask, estimator: Estimator, norm: Norm, posterior: Posterior) -> Array:
@@ -265,7 +275,8 @@ def _tests_by_problem(task: CalibrationTask, plan: _Plan) -> list[Callable[[], n
     """Return functions that test each problem by itself; the test does not depend on the estimator."""
     if task.designs is not None:
         return [
-            partial(_identity, each) for each in _clustered_test(task, plan.norm, plan.seed, plan.size).alone
+            partial(_identity, each)
+            for each in _clustered_test(task, plan.norm, plan.seed, plan.size).single_class
         ]
     return _independent_tests(task, plan.norm, plan.seed, plan.size)
 
@@ -277,7 +288,7 @@ def _independent_tests(
     """Return functions that test each problem of independent rows."""
     labels = task.labels if task.notion.classwise else ("alone",)
     return [
-        nulls.later(each, norm, inputs.stream(seed, "null", label), size)
+        nulls.lazy_test(each, norm, inputs.stream(seed, "null", label), size)
         for each, label in zip(task.residuals, labels, strict=True)
     ]
 
@@ -294,7 +305,7 @@ def _joint_test(task: CalibrationTask, norm: Norm, seed: int, size: int) -> null
     sorted_rows, _, columns = in_canonical_order(rows, task.labels, _counts(task))
     flats = [task.residuals[k].flat for k in columns]
     posteriors = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
-    plain = Posterior.joined(posteriors).smooth_alone
+    plain = Posterior.joined(posteriors).without_score_effects
     rng, cells = inputs.stream(seed, "together"), plain.z.shape[-1]
     labels = label_sets(
         lambda index: sorted_rows.take(index)[::2], sorted_rows.n, len(flats), cells, rng, size
@@ -325,7 +336,7 @@ def _by_class(
     errors: Array,
     adjustments: Iterable[ClusterAdjustment],
     posterior: Posterior,
-    alone: list[Callable[[], nulls.SimulatedNull]],
+    single_class: list[Callable[[], nulls.SimulatedNull]],
 ) -> Mapping[Any, Estimate]:
     """Return the estimate of each class; the default estimator computes it when it is asked for."""
     plan, step = replace(plan, level=plan.each_level, step=lambda: None), plan.step
@@ -334,7 +345,7 @@ def _by_class(
         inflation = adjustment.tail_inflation(plan.level, plan.estimator)
         class_estimate = partial(
             _single_class, plan, float(errors[k]), adjustment.n, inflation,
-            posterior[k : k + 1], alone[k], n=task.n, label=label, clusters=task.clusters,
+            posterior[k : k + 1], single_class[k], n=task.n, label=label, clusters=task.clusters,
         )  # fmt: skip
         # A deferred estimate must not keep the rows of its class in memory.
         estimates[label] = (
@@ -362,7 +373,7 @@ def _single_class(
     """Return the estimate of one class of several: its pooled value, with its own interval and test."""
     unpooled_estimator, unpooled_value = plan.estimator, value
     if plan.estimator.from_posterior:
-        unpooled_estimator = plan.estimator.for_one_class()
+        unpooled_estimator = plan.estimator.for_single_class()
         unpooled_value = float(nulls.error(posterior.terms(plan.norm), plan.norm)[0])
     ends, named_errors = _interval(
         unpooled_estimator,
@@ -382,10 +393,10 @@ def _single_class(
 
 
 def _simulated_coefficients(
-    task: CalibrationTask, rows: Rows, many: classes.Classes, seed: int
+    task: CalibrationTask, rows: ScoreVectors, class_posteriors: classes.Classes, seed: int
 ) -> Callable[[int], Array]:
     """Simulate labels of all rows; return a function that gives the cosine coefficients of a class."""
-    count, cells = many.coarse.z.shape
+    count, cells = class_posteriors.coarse.z.shape
     sorted_rows, row, columns = in_canonical_order(rows, task.labels, _counts(task))
     rng, position = inputs.stream(seed, "together"), np.argsort(columns)
     weighted = _counts(task) is None
@@ -424,11 +435,11 @@ def _interval(
     ends, named_errors = intervals.interval_of_named(
         estimator, [problem], posterior, value, keys=[key], **options
     )
-    own_interval = None
-    if not isinstance(problem, Correlated):
-        own_interval = estimator.own_interval(problem, norm, level)
-    if own_interval is not None:
-        ends = min(own_interval[0], value), max(own_interval[1], value)
+    native_interval = None
+    if not isinstance(problem, CorrelatedRows):
+        native_interval = estimator.native_interval(problem, norm, level)
+    if native_interval is not None:
+        ends = min(native_interval[0], value), max(native_interval[1], value)
     return ends, named_errors
 
 
@@ -469,7 +480,7 @@ def _result(
     )
 
 
-def influence(posterior: Posterior, rows: Rows, index: Array) -> Array:
+def influence(posterior: Posterior, rows: ScoreVectors, index: Array) -> Array:
     """Return the contribution of each row to the error of each class: residual times sign of the gap."""
     score, label, _ = rows.take(index)
     contribution = np.empty(score.shape)
@@ -488,14 +499,14 @@ def signs(posterior: Posterior, k: int, score: Array) -> Array:
     first = intervals.first_of_each(points.score)
     mass = np.add.reduceat(points.mass, first)
     knots, sign = (
-        np.add.reduceat(points.mass * part, first) / mass for part in (points.score, sign_by_point)
+        np.add.reduceat(points.mass * values, first) / mass for values in (points.score, sign_by_point)
     )
     # Scale the largest sign to 1: even uncertain signs say in which direction a residual moves the error.
     return np.asarray(np.interp(score, knots, sign / max(np.abs(sign).max(), 1e-12)))
 
 
 def class_dependence(
-    posterior: Posterior, rows: Rows, cluster: Array | None = None, counts: Array | None = None
+    posterior: Posterior, rows: ScoreVectors, cluster: Array | None = None, counts: Array | None = None
 ) -> float:
     """Return the ratio of the standard deviation of the mean over classes to that of independent classes."""
     n_classes = len(posterior.z)

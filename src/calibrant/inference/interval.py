@@ -77,35 +77,35 @@ def interval(
         Number of simulated data sets over the whole grid; by default `INTERVAL.data_sets`.
     """
     drawn = INTERVAL.data_sets if drawn is None else drawn
-    full_posterior, posterior = posterior, posterior.coarser(MAX_CELLS).focused()
+    full_posterior, posterior = posterior, posterior.coarser(MAX_CELLS).for_simulation()
     grid = error_grid(posterior, value)
     size = max(MIN_DATA_SETS, drawn // len(grid))
     sim_grid = SimulationGrid.of(posterior)
     common, (rng,) = streams([key])
     kind, gaps = draw_shapes(posterior, [rng], size)
     gaps = scale_to_unit_error(gaps, [sim_grid], norm)
-    max_error = sim_grid.most(gaps[0], norm)
+    max_error = sim_grid.max_error(gaps[0], norm)
 
     def simulate(errors: list[float]) -> list[Simulation]:
         own_errors, score_shifts, data = [], [], []
         for true in errors:
             (gap,) = scaled_to_error(true, gaps, [sim_grid], norm)
-            own_error = true_error(gap, sim_grid.mass, norm)
-            sampling_sd, sd = score_sampling_sd(gap, sim_grid.mass, own_error, norm, n), sim_grid.sd(gap)
+            sample_error = true_error(gap, sim_grid.mass, norm)
+            sampling_sd, sd = score_sampling_sd(gap, sim_grid.mass, sample_error, norm, n), sim_grid.sd(gap)
             noise, sampling_noise = _stratified_noise(np.sign(gap) * sd, sampling_sd, common, rng, kind)
-            own_errors.append(own_error)
+            own_errors.append(sample_error)
             score_shifts.append(sampling_noise * sampling_sd)
             data.append(sim_grid.data(gap, noise, sd))
         z, residual = zip(*data, strict=True)
         score_residuals = () if residual[0] is None else (np.concatenate(residual),)
-        estimates = error(posterior.again(np.concatenate(z), score_residuals).terms(norm), norm)
+        estimates = error(posterior.with_data(np.concatenate(z), score_residuals).terms(norm), norm)
         by_error = estimates.astype(np.float64).reshape(len(errors), size)
         runs = []
-        for true, own_error, score_shift, estimate in zip(
+        for true, sample_error, score_shift, estimate in zip(
             errors, own_errors, score_shifts, by_error, strict=True
         ):
             estimate = widened(estimate + score_shift, spread)
-            runs.append(group_by_kind(true, estimate, max_error >= true, kind, own_error))
+            runs.append(group_by_kind(true, estimate, max_error >= true, kind, sample_error))
         return runs
 
     return invert(simulate, value, posterior, level, bias_correction(full_posterior, value, norm))
@@ -117,14 +117,16 @@ def widened(estimate: Array, spread: float) -> Array:
     return np.asarray(centre + spread * (estimate - centre))
 
 
-def group_by_kind(true: float, estimate: Array, attained: Array, kind: Array, own_error: Array) -> Simulation:
+def group_by_kind(
+    true: float, estimate: Array, attained: Array, kind: Array, sample_error: Array
+) -> Simulation:
     """Return the estimates of each kind of shape, from the data sets that attain the true error.
 
     If too few data sets of every kind attain it, all data sets are used with their mean true error.
     """
     groups = [estimate[attained & (kind == each_kind)] for each_kind in np.unique(kind)]
     any_attained = any(group.size >= INTERVAL.min_attained for group in groups)
-    return (true, groups) if any_attained else (float(own_error.mean()), [estimate])
+    return (true, groups) if any_attained else (float(sample_error.mean()), [estimate])
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +156,7 @@ class SimulationGrid:
         if len(posterior.z) > 1:
             mass = posterior.mass[:, None]
             return cls(posterior, mass, posterior.score[:, None], mass / posterior.n[:, None, None])
-        score, mass, rows = posterior.places(0)
+        score, mass, rows = posterior.locations(0)
         return cls(posterior, mass, score, mass**2 / np.maximum(rows, 1e-300))
 
     def possible(self, gap: Array, factor: Array) -> Array:
@@ -167,12 +169,12 @@ class SimulationGrid:
         Rows of a score with much variance can fill several cells; their gap is the mean over these.
         """
         first = first_of_each(self.score)
-        mass, noise = (np.add.reduceat(part, first) for part in (self.mass, self.noise))
+        mass, noise = (np.add.reduceat(values, first) for values in (self.mass, self.noise))
         score = np.add.reduceat(self.mass * self.score, first) / mass
         mean = np.add.reduceat(self.mass * gap, first, axis=1) / mass
         return replace(self, mass=mass, score=score, noise=noise), mean
 
-    def most(self, gap: Array, norm: Norm) -> Array:
+    def max_error(self, gap: Array, norm: Norm) -> Array:
         """Return the largest error that gaps with these signs can have."""
         largest_gap = np.where(gap > 0, 1 - self.score, np.where(gap < 0, -self.score, 0.0))
         return true_error(largest_gap, self.mass, norm)
@@ -243,7 +245,7 @@ def scale_to_unit_error(drawn: Sequence[Array], grids: Sequence[SimulationGrid],
 
 def max_attainable_error(grids: Sequence[SimulationGrid], gaps: Sequence[Array], norm: Norm) -> Array:
     """Return the largest combined error that gaps with these signs can have."""
-    errors = (sim_grid.most(gap, norm) for sim_grid, gap in zip(grids, gaps, strict=True))
+    errors = (sim_grid.max_error(gap, norm) for sim_grid, gap in zip(grids, gaps, strict=True))
     return combined(stack_classes(errors), norm)
 
 

@@ -21,9 +21,9 @@ from calibrant.inference.null import Edges, coefficients
 from calibrant.inputs import by_name
 from calibrant.score_data import FINE, Array, Residuals
 from calibrant.score_data.draws import random_words
-from calibrant.score_data.residuals import tied_with_last
+from calibrant.score_data.residuals import tied_with_previous
 from calibrant.score_data.tally import cells_and_sums
-from calibrant.tasks import Rows
+from calibrant.tasks import ScoreVectors
 
 # Many classes: largest number of labels drawn, labels sorted at once, and scores read at once.
 MOST, SORTED_AT_ONCE, SCORES_AT_ONCE = 12_000_000, 1 << 21, 1 << 21
@@ -64,7 +64,7 @@ class _ClassGroups(NamedTuple):
         cell, sums = cells_and_sums(score, w, FINE)
         size, occupied = sums.shape[-1], np.flatnonzero(sums[0])
         sums = sums[:, occupied]
-        is_new = ~tied_with_last(sums[1] / sums[0])
+        is_new = ~tied_with_previous(sums[1] / sums[0])
         sums = np.add.reduceat(sums, np.flatnonzero(is_new), axis=1)
         mass, scored, spread = *sums[:2], sums[-1 if w is not None else 0]
         step = Residuals(mass, scored / mass, np.zeros(mass.size), spread, np.zeros(mass.size, dtype=bool))
@@ -94,11 +94,11 @@ def draw_labels(score: Array, weight: Array | None, cells: int, rng: np.random.G
     place = np.stack(places, axis=1).astype(np.int32, order="C")
     bounds, z = _bounds(score), np.empty((size, classes, cells))
     for a in range(0, size, SETS_TOGETHER):
-        part = slice(a, min(a + SETS_TOGETHER, size))
-        words = random_words(rng, (rows, part.stop - a))
+        chunk = slice(a, min(a + SETS_TOGETHER, size))
+        words = random_words(rng, (rows, chunk.stop - a))
         count = _counted(words, bounds, place, by_class[0].weight, int(first[-1]))
         for k, groups in enumerate(by_class):
-            z[part, k] = groups.coefficients(count[:, first[k] : first[k + 1]])
+            z[chunk, k] = groups.coefficients(count[:, first[k] : first[k + 1]])
     return z
 
 
@@ -297,8 +297,8 @@ class Labels:
 
 
 def in_canonical_order(
-    rows: Rows, labels: Sequence[Any], counts: Array | None = None
-) -> tuple[Rows, Callable[[Array], Array], Array]:
+    rows: ScoreVectors, labels: Sequence[Any], counts: Array | None = None
+) -> tuple[ScoreVectors, Callable[[Array], Array], Array]:
     """Sort rows by content: return sorted rows, a function to original row numbers, and the column order.
 
     Columns are sorted by the names of their labels. Rows are sorted by a random linear combination of their
@@ -336,7 +336,11 @@ def in_canonical_order(
         score, label, weight = rows.take(row(index))
         return score[:, columns], position[label], weight if cumulative_counts is None else None
 
-    return Rows(rows.n if cumulative_counts is None else int(cumulative_counts[-1]), take), row, columns
+    return (
+        ScoreVectors(rows.n if cumulative_counts is None else int(cumulative_counts[-1]), take),
+        row,
+        columns,
+    )
 
 
 def _bits(score: Array) -> Array:

@@ -11,26 +11,26 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.curves import Progress
-from calibrant.inference.comparison import compare_questions
+from calibrant.inference.comparison import compare_tasks
 from calibrant.inference.estimate import count_steps
-from calibrant.inference.measured import Measured
+from calibrant.inference.interval_estimate import IntervalEstimate
 from calibrant.inference.multiplicity import each_level
 from calibrant.inputs import ROUNDING, InputError, Predictions, Seed, Serializable
 from calibrant.inputs.codec import Bounds, Count, Level
 from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import counted, percent, with_ends
-from calibrant.maps.folds import cross_fitted, in_folds, methods_for
+from calibrant.maps.folds import cross_fitted, methods_for, rows_in_folds
 from calibrant.maps.methods import canonical_name
 from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array
-from calibrant.tasks import CalibrationTask, Notion, named
+from calibrant.tasks import CalibrationTask, Notion, get_notion
 
 # Name of the map that leaves the scores unchanged, the baseline of all comparisons.
 IDENTITY = "identity"
 
 
 @dataclass(frozen=True)
-class Figure(Measured):
+class HeldOutLoss(IntervalEstimate):
     """A loss or an error of a map; lower is better.
 
     Attributes
@@ -41,11 +41,11 @@ class Figure(Measured):
         infinite. The intervals of the log loss are simultaneous for all methods (Bonferroni).
     """
 
-    difference: Measured | None
+    difference: IntervalEstimate | None
 
 
 @dataclass(frozen=True)
-class MapFigures(Serializable):
+class MapLosses(Serializable):
     """Losses of a map on held-out rows.
 
     Attributes
@@ -60,11 +60,11 @@ class MapFigures(Serializable):
     """
 
     method: str
-    log_loss: Figure
-    brier: Figure
-    ece: Figure
+    log_loss: HeldOutLoss
+    brier: HeldOutLoss
+    ece: HeldOutLoss
     infinite_rows: Count
-    from_best: Measured | None
+    from_best: IntervalEstimate | None
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class MapComparison(Printed, Serializable):
     """
 
     _computed: ClassVar[tuple[str, ...]] = ("best", "best_group")
-    table: tuple[MapFigures, ...]
+    table: tuple[MapLosses, ...]
     notion: str
     rows: Annotated[int, Bounds(2)]
     folds: Annotated[int, Bounds(2)]
@@ -113,12 +113,12 @@ class MapComparison(Printed, Serializable):
         differences = {row.method: row.log_loss.difference for row in self.table if row.method != IDENTITY}
         return tuple(name for name, each in differences.items() if each is not None and each.high < 0)
 
-    def __getitem__(self, method: str) -> MapFigures:
+    def __getitem__(self, method: str) -> MapLosses:
         method = canonical_name(method)
         inputs.check_choice("method", method, [row.method for row in self.table])
         return next(row for row in self.table if row.method == method)
 
-    def __iter__(self) -> Iterator[MapFigures]:
+    def __iter__(self) -> Iterator[MapLosses]:
         return iter(self.table)
 
     def _printed(self) -> Iterator[Block]:
@@ -131,7 +131,7 @@ class MapComparison(Printed, Serializable):
                 differences[0] = None
             rows = []
             for row, difference in zip(self.table, differences, strict=True):
-                figure: Figure = getattr(row, name)
+                figure: HeldOutLoss = getattr(row, name)
                 value = _cells(figure)
                 if not np.isfinite(figure.value):
                     value = ["infinite", f"({counted(row.infinite_rows, 'row')})"]
@@ -144,7 +144,7 @@ class MapComparison(Printed, Serializable):
         yield "notion of the ECE", self.notion
         yield "data", f"{counted(self.rows, 'row')} in {self.folds} folds, seed {self.seed}"
 
-    def _differences(self, name: str) -> list[Measured | None]:
+    def _differences(self, name: str) -> list[IntervalEstimate | None]:
         """Return the differences of a loss from the identity; None for the identity itself."""
         return [None if row.method == IDENTITY else getattr(row, name).difference for row in self.table]
 
@@ -153,7 +153,7 @@ class MapComparison(Printed, Serializable):
 
     def _check_fields(self) -> None:
         """Raise an error for an empty table or an unknown notion."""
-        named(self.notion)
+        get_notion(self.notion)
         if not self.table:
             raise InputError("table", "not be empty")
 
@@ -172,7 +172,7 @@ def compare_maps(
     """Compare maps by cross-validation; see `calibrant.compare_calibrators`."""
     level, cv, seed = inputs.level(level), inputs.positive_int("cv", cv, 2), inputs.seeded(rng)
     names = _names(data, methods)
-    data, fold = in_folds(data, cv, np.random.default_rng(seed))
+    data, fold = rows_in_folds(data, cv, np.random.default_rng(seed))
     done, total = 0, len(names) * (1 + count_steps(CalibrationTask.of(data, notion)))
 
     def step() -> None:
@@ -186,26 +186,28 @@ def compare_maps(
         mapped[name] = data if name == IDENTITY else cross_fitted(data, name, fold)
         step()
     tasks = {name: CalibrationTask.of(mapped_data, notion) for name, mapped_data in mapped.items()}
-    errors = compare_questions(tasks, IDENTITY, level=level, rng=seed, step=step)
+    errors = compare_tasks(tasks, IDENTITY, level=level, rng=seed, step=step)
     losses = {name: log_loss_of_rows(mapped_data) for name, mapped_data in mapped.items()}
     means = {name: mean_of_rows(data, loss, level) for name, loss in losses.items()}
     lowest = min(means, key=lambda name: means[name].value)
     simultaneous_level = each_level(level, len(names) - 1)
     table = []
     for name, mapped_data in mapped.items():
-        log_loss = _figure(means[name], _paired(data, losses[name], losses[IDENTITY], simultaneous_level))
+        log_loss = _held_out_loss(
+            means[name], _paired(data, losses[name], losses[IDENTITY], simultaneous_level)
+        )
         score, identity_score = brier_score_of_rows(mapped_data), brier_score_of_rows(data)
-        brier = _figure(mean_of_rows(data, score, level), _paired(data, score, identity_score, level))
+        brier = _held_out_loss(mean_of_rows(data, score, level), _paired(data, score, identity_score, level))
         estimate, ece_difference = errors.estimates[name], errors.differences.get(name)
         change = (
-            Measured(0.0, 0.0, 0.0)
+            IntervalEstimate(0.0, 0.0, 0.0)
             if ece_difference is None
-            else Measured(ece_difference.value, ece_difference.low, ece_difference.high)
+            else IntervalEstimate(ece_difference.value, ece_difference.low, ece_difference.high)
         )
-        error = Figure(estimate.value, estimate.low, estimate.high, change)
+        error = HeldOutLoss(estimate.value, estimate.low, estimate.high, change)
         infinite = _count_rows(data, np.isinf(losses[name]))
         from_best = _paired(data, losses[name], losses[lowest], simultaneous_level)
-        table.append(MapFigures(name, log_loss, brier, error, infinite, from_best))
+        table.append(MapLosses(name, log_loss, brier, error, infinite, from_best))
     table.sort(key=lambda row: (row.log_loss.value, row.infinite_rows))
     return MapComparison(tuple(table), notion.name, data.n_rows, int(fold.max()) + 1, level, seed)
 
@@ -237,12 +239,12 @@ def brier_score_of_rows(data: Predictions) -> Array:
     return np.asarray(square / 2 if score.shape[1] == 2 else square)
 
 
-def mean_of_rows(data: Predictions, values: Array, level: float) -> Measured:
+def mean_of_rows(data: Predictions, values: Array, level: float) -> IntervalEstimate:
     """Return the mean over rows with its t interval; residuals are summed by cluster if there are any.
 
     >>> data = inputs.predictions([0, 1, 1, 0], [0.2, 0.7, 0.8, 0.1])
     >>> mean_of_rows(data, np.array([1.0, 2.0, 3.0, 2.0]), 0.95)
-    Measured(value=2.0, low=0.7007..., high=3.2992...)
+    IntervalEstimate(value=2.0, low=0.7007..., high=3.2992...)
     """
     from scipy.special import stdtrit
 
@@ -251,7 +253,7 @@ def mean_of_rows(data: Predictions, values: Array, level: float) -> Measured:
     total, counts = weight.sum(), data.weight is not None and data.counts
     mean = float(weight @ values / total)
     if not np.isfinite(mean):
-        return Measured(mean, mean, mean)
+        return IntervalEstimate(mean, mean, mean)
     deviation = weight * (values - mean)
     if data.cluster is not None:
         deviation = np.bincount(data.cluster, deviation)
@@ -265,16 +267,16 @@ def mean_of_rows(data: Predictions, values: Array, level: float) -> Measured:
         n_units = float(total**2 / (weight @ weight))
         square = deviation @ deviation
     if n_units < 2:
-        return Measured(mean, -inf, inf)
+        return IntervalEstimate(mean, -inf, inf)
     margin = float(stdtrit(n_units - 1, (1 + level) / 2) * np.sqrt(square * n_units / (n_units - 1)) / total)
-    return Measured(mean, mean - margin, mean + margin)
+    return IntervalEstimate(mean, mean - margin, mean + margin)
 
 
-def _figure(value: Measured, difference: Measured | None) -> Figure:
-    return Figure(value.value, value.low, value.high, difference)
+def _held_out_loss(value: IntervalEstimate, difference: IntervalEstimate | None) -> HeldOutLoss:
+    return HeldOutLoss(value.value, value.low, value.high, difference)
 
 
-def _paired(data: Predictions, loss: Array, reference: Array, level: float) -> Measured | None:
+def _paired(data: Predictions, loss: Array, reference: Array, level: float) -> IntervalEstimate | None:
     """Return the mean difference of two losses, paired by row; None if one of them is infinite."""
     if not (np.isfinite(loss).all() and np.isfinite(reference).all()):
         return None
@@ -319,6 +321,6 @@ def _conclusion(comparison: MapComparison) -> list[str]:
     return lines
 
 
-def _cells(number: Measured, sign: str = "") -> list[str]:
+def _cells(number: IntervalEstimate, sign: str = "") -> list[str]:
     value, low, high = with_ends(number.value, number.low, number.high, sign)
     return [value, f"{low} to {high}"]

@@ -45,7 +45,7 @@ def resamples_for(tests: int, suspects: int, alpha: float) -> int:
     return min(needed, TEST.max_data_sets)
 
 
-def refined(
+def refine_tests(
     results: Mapping[Key, Result],
     p_value: Callable[[Result], float],
     simulate: Callable[[Key, int], Result],

@@ -29,8 +29,8 @@ import numpy as np
 from calibrant import compiled
 from calibrant.estimators.base import Norm
 from calibrant.parallel import compute_once
-from calibrant.posterior.gap import Posterior, Terms, turns_of
-from calibrant.posterior.variance_time import CELLS, n_cells, pilot_variance, running
+from calibrant.posterior.gap import Posterior, Terms, twiddle_factors
+from calibrant.posterior.variance_time import CELLS, cumulative_sums, n_cells, pilot_variance
 from calibrant.score_data import Array, Residuals
 from calibrant.score_data.draws import Outcomes
 from calibrant.settings import PRIOR, TEST
@@ -44,7 +44,7 @@ AT_ONCE = 1000
 
 def error(terms: Terms, norm: Norm) -> Array:
     """Return the error of each problem."""
-    return np.minimum(terms.own if norm == "l1" else np.sqrt(terms.own), 1.0)
+    return np.minimum(terms.unpooled if norm == "l1" else np.sqrt(terms.unpooled), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class SimulatedNull:
         return (1 + self.exhaustive) / (1 + self.test_statistic.size)
 
 
-class Ranked(NamedTuple):
+class ProblemTest(NamedTuple):
     """The test of one problem, and the posteriors that it was computed from.
 
     Attributes
@@ -102,7 +102,7 @@ class Ranked(NamedTuple):
     z: list[Array]
 
 
-def later(
+def lazy_test(
     residuals: Residuals, norm: Norm, rng: np.random.Generator, size: int
 ) -> Callable[[], SimulatedNull]:
     """Return a function that tests one problem when it is first called; only merged residuals are held.
@@ -117,10 +117,12 @@ def later(
     """
     steps = residuals.coarser(STEPS)
     cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)
-    return compute_once(lambda: ranked(steps, Outcomes.of(steps).blocks(rng, size), norm, cells).simulated)
+    return compute_once(
+        lambda: simulate_test(steps, Outcomes.of(steps).blocks(rng, size), norm, cells).simulated
+    )
 
 
-def ranked(
+def simulate_test(
     steps: Residuals,
     blocks: Iterable[Array],
     norm: Norm,
@@ -128,7 +130,7 @@ def ranked(
     finest: int | None = None,
     *,
     keep: bool = False,
-) -> Ranked:
+) -> ProblemTest:
     """Test one problem against simulated residuals.
 
     Parameters
@@ -161,19 +163,19 @@ def ranked(
         for start, stop in pairwise(ends):
             if start == stop:
                 continue
-            posterior = observed.again(
+            posterior = observed.with_data(
                 chunk_statistics.z[start:stop], tuple(each[start:stop] for each in residual)
             )
             if first_sets is None:
                 # The Bayes factors below are a part of what the estimates are computed from.
                 first_sets, errors = posterior, error(posterior.terms(norm), norm)
-            smooth.append(posterior.evidence_of_process)
+            smooth.append(posterior.process_log_bayes_factor)
             local.append(posterior.local)
         statistics.append(chunk_statistics)
         z += [chunk_statistics.z] if keep else []
     assert first_sets is not None
     statistics.append(cumulative_statistics(steps, [steps.residual[None]], cells, finest))
-    smooth.append(observed.evidence_of_process)
+    smooth.append(observed.process_log_bayes_factor)
     local.append(observed.local)
     ranks = [
         rank(np.concatenate(each))
@@ -194,19 +196,19 @@ def ranked(
     repeated = effects is not None and effects.ties.dense
     shares = TEST.level_shares_repeated if repeated else TEST.level_shares
     combined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
-    return Ranked(SimulatedNull(combined[:-1], errors, float(combined[-1])), observed, first_sets, z)
+    return ProblemTest(SimulatedNull(combined[:-1], errors, float(combined[-1])), observed, first_sets, z)
 
 
 def _chunks(blocks: Iterable[Array]) -> Iterator[list[Array]]:
     """Join blocks of data sets until `AT_ONCE` are held."""
-    held: list[Array] = []
+    blocks_so_far: list[Array] = []
     for block in blocks:
-        held.append(block)
-        if sum(map(len, held)) >= AT_ONCE:
-            yield held
-            held = []
-    if held:
-        yield held
+        blocks_so_far.append(block)
+        if sum(map(len, blocks_so_far)) >= AT_ONCE:
+            yield blocks_so_far
+            blocks_so_far = []
+    if blocks_so_far:
+        yield blocks_so_far
 
 
 def _at_repeated_scores(observed: Posterior, residuals: list[Array]) -> tuple[Array, ...]:
@@ -216,7 +218,7 @@ def _at_repeated_scores(observed: Posterior, residuals: list[Array]) -> tuple[Ar
     return (effects.ties.residual_of(np.concatenate(residuals)) / effects.ties.n,)
 
 
-def drawn(steps: Residuals, rng: np.random.Generator, size: int) -> Array:
+def simulated_residuals(steps: Residuals, rng: np.random.Generator, size: int) -> Array:
     """Simulate `size` data sets from the scores, and return their residuals (data sets, steps)."""
     return np.concatenate(list(Outcomes.of(steps).blocks(rng, size)))
 
@@ -265,7 +267,7 @@ class Edges:
     def of(cls, steps: Residuals, cells: int) -> Edges:
         """Return the edges between this many cells."""
         flat = steps.flat
-        cumulative_variance = running(flat.spread * pilot_variance(flat))[0]
+        cumulative_variance = cumulative_sums(flat.spread * pilot_variance(flat))[0]
         time = cumulative_variance * (cells / cumulative_variance[-1])
         edge = np.arange(1, cells)
         step = np.clip(np.searchsorted(time, edge, side="right") - 1, 0, time.size - 2)
@@ -416,7 +418,7 @@ def _compiled(
         np.ascontiguousarray(residual, np.float64), edges.step.astype(np.int64), edges.share,
         score_directions, *(array.astype(np.int64) for array in score_cells[1:4]), score_cells.weight,
         np.array(score_cells.widths, np.int64),
-        turns_of(max(cells, score_cells.cells, 2)), z, statistics, score_cells.cells,
+        twiddle_factors(max(cells, score_cells.cells, 2)), z, statistics, score_cells.cells,
     )  # fmt: skip
     return z, statistics
 
@@ -427,7 +429,7 @@ def _plain(
     from scipy.fft import dct
 
     residual = residual.astype(np.float64, copy=False)
-    total = running(residual)
+    total = cumulative_sums(residual)
     statistics = np.empty((len(residual), 3 + len(score_cells.widths)))
     statistics[:, 0], statistics[:, 1:3] = np.ptp(total, axis=1), residual @ score_directions.T
     if score_cells.cells:
@@ -435,7 +437,7 @@ def _plain(
         standardised[:, score_cells.cell] = (
             total[:, score_cells.last] - total[:, score_cells.first]
         ) * score_cells.weight
-        cumulative_power = running(dct(standardised, norm="ortho")[:, 1:] ** 2)
+        cumulative_power = cumulative_sums(dct(standardised, norm="ortho")[:, 1:] ** 2)
         for i, width in enumerate(score_cells.widths, 3):
             stride = max(1, width // 2)
             statistics[:, i] = (cumulative_power[:, width::stride] - cumulative_power[:, :-width:stride]).max(

@@ -37,12 +37,12 @@ SHAPES = {
 LOCAL_RANKS = {"local": "local_rank", "tail": "tail_rank"}
 
 
-class Curve(NamedTuple):
+class CalibrationCurve(NamedTuple):
     """A calibration curve on the scores of a population."""
 
     shape: str
     name: str
-    chance: Array  # probability of the outcome at each score, (problems, rows)
+    probability: Array  # probability of the outcome at each score, (problems, rows)
     true: float
 
 
@@ -100,7 +100,9 @@ class Population:
         if weight is not None and not counts:
             weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
             n = min(rows if n is None else n, max_scores)
-            kept = np.arange(rows) if n == rows else _evenly(np.arange(1, rows + 1), min(rows, POOL))
+            kept = (
+                np.arange(rows) if n == rows else _evenly_spaced_rows(np.arange(1, rows + 1), min(rows, POOL))
+            )
             return cls(score[:, kept], weight[kept], None, n, **metadata)
         cumulative = np.arange(1, rows + 1) if weight is None else np.cumsum(weight)
         total = int(cumulative[-1])
@@ -108,11 +110,11 @@ class Population:
         if problems > 1:
             n = min(n, max(max_scores, MOST_COPIES // problems))
         if n <= max_scores:
-            kept = _evenly(cumulative, n if n == total else min(total, max(n, POOL // problems)))
+            kept = _evenly_spaced_rows(cumulative, n if n == total else min(total, max(n, POOL // problems)))
             return cls(score[:, kept], None, None, n, **metadata)
         tie_groups = max(1, max_scores // 2)
         share = np.diff([n * i // tie_groups for i in range(tie_groups + 1)])
-        kept = _evenly(cumulative, tie_groups)
+        kept = _evenly_spaced_rows(cumulative, tie_groups)
         if problems == 1:  # jointly drawn classes are not merged: each copy of a row is drawn by itself
             first = np.flatnonzero(np.diff(kept, prepend=-1))
             kept, share = kept[first], np.add.reduceat(share, first)
@@ -138,16 +140,16 @@ class Population:
         spread = (self.score * (1 - self.score)) @ self.mass
         return float(np.sqrt((spread + 1 / n) / n).mean())
 
-    def true_error(self, chance: Array) -> float:
+    def true_error(self, probability: Array) -> float:
         """Return the mean of |chance - score| over the population, and over the problems."""
-        return float((np.abs(chance - self.score) @ self.mass).mean())
+        return float((np.abs(probability - self.score) @ self.mass).mean())
 
-    def curves(self) -> list[Curve]:
+    def curves(self) -> list[CalibrationCurve]:
         """Return the calibrated curve, and every shape at each size that is plausible for it.
 
         A shape that cannot attain the smallest size is used once, at half of its largest error.
         """
-        curves = [Curve("calibrated", "calibrated", self.score, 0.0)]
+        curves = [CalibrationCurve("calibrated", "calibrated", self.score, 0.0)]
         scale = 2 / self.classes if len(self.score) > 1 else 1
         sizes = [size * scale for size in RECOMMENDATION.true_errors]
         shaped = _Shapes(self)
@@ -157,8 +159,12 @@ class Population:
             attained = [size for size in sizes if size <= max_error] or [max_error / 2]
             for size in attained:
                 if size > 1e-6:
-                    chance = shaped(shape, self._strength(shaped, shape, size, max_strength))
-                    curves.append(Curve(shape, f"{shape} {size:.2g}", chance, self.true_error(chance)))
+                    probability = shaped(shape, self._strength(shaped, shape, size, max_strength))
+                    curves.append(
+                        CalibrationCurve(
+                            shape, f"{shape} {size:.2g}", probability, self.true_error(probability)
+                        )
+                    )
         return curves
 
     def _strength(self, shaped: _Shapes, shape: str, size: float, max_strength: float) -> float:
@@ -175,31 +181,31 @@ class Population:
             return rng.integers(0, self.rows, (size, self.n))
         return np.stack([rng.choice(self.rows, self.n, replace=False, shuffle=False) for _ in range(size)])
 
-    def sample(self, chance: Array, index: Array | None, rng: np.random.Generator, size: int) -> Sample:
-        """Return `size` data sets with outcomes simulated from `chance`, on the rows from `draw`.
+    def sample(self, probability: Array, index: Array | None, rng: np.random.Generator, size: int) -> Sample:
+        """Return `size` data sets with outcomes simulated from `probability`, on the rows from `draw`.
 
         The batch is (size,), or (size, problems) where there are several.
         """
         score, weight = self.score, self.weight
         if index is not None:
-            score, chance = (array[:, index].swapaxes(0, 1) for array in (score, chance))
+            score, probability = (array[:, index].swapaxes(0, 1) for array in (score, probability))
             weight = None if weight is None else weight[index][:, None]
         single = len(self.score) == 1
         if single:
-            score, chance = score[..., 0, :], chance[..., 0, :]
+            score, probability = score[..., 0, :], probability[..., 0, :]
             weight = weight if weight is None or index is None else weight[:, 0]
         if self.count is None:
             if single:
-                outcome = rng.random((size, self.n)) < chance
+                outcome = rng.random((size, self.n)) < probability
             else:
-                outcome = next(_systematic_sample(chance, rng, size, self.n, 1))
+                outcome = next(_systematic_sample(probability, rng, size, self.n, 1))
             return Sample(score, outcome, weight, self.support, counts=weight is None)
         if single:
-            positive = rng.binomial(self.count, chance, (size, self.rows))
+            positive = rng.binomial(self.count, probability, (size, self.rows))
         else:
             positive = np.zeros((size, *self.score.shape), dtype=np.int64)
             for copy, outcome in enumerate(
-                _systematic_sample(chance, rng, size, self.rows, int(self.count.max()))
+                _systematic_sample(probability, rng, size, self.rows, int(self.count.max()))
             ):
                 positive += outcome & (copy < self.count)
         outcome = np.repeat([False, True], self.rows)
@@ -295,21 +301,21 @@ class _Ranks(NamedTuple):
         return np.where(place % 2 == 0, 1.0, -1.0)
 
 
-def _evenly(cumulative: Array, size: int) -> Array:
+def _evenly_spaced_rows(cumulative: Array, size: int) -> Array:
     """Return evenly spaced rows, from the cumulative counts of the rows."""
     position = np.floor((np.arange(size) + 0.5) * (float(cumulative[-1]) / size))
     return np.searchsorted(cumulative, position, side="right")
 
 
 def _systematic_sample(
-    chance: Array, rng: np.random.Generator, size: int, rows: int, copies: int
+    probability: Array, rng: np.random.Generator, size: int, rows: int, copies: int
 ) -> Iterator[Array]:
     """Draw outcomes (size, classes, rows) of all classes jointly, by systematic sampling.
 
     Where the probabilities of a row sum to one, this draws one label. Where a curve makes them sum to more or
     less, some rows get two labels or none, and every class keeps its exact probability.
     """
-    end = np.cumsum(chance, axis=-2)
+    end = np.cumsum(probability, axis=-2)
     for _ in range(copies):
         passed = np.ceil(end - rng.random((size, 1, rows)))
         passed[:, 1:] -= passed[:, :-1].copy()

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant import inputs
 from calibrant.curves.curve import Progress
 from calibrant.estimators import Estimator, Function, resolve
-from calibrant.inference.population import Curve, Population
+from calibrant.inference.population import CalibrationCurve, Population
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable
 from calibrant.inputs.codec import Amount, Bounds, Count, Number, Probability
 from calibrant.inputs.printed import Block, Printed, Table
@@ -19,7 +19,7 @@ from calibrant.inputs.wording import about, counted
 from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array, Sample
 from calibrant.settings import RECOMMENDATION
-from calibrant.tasks import Notion, named
+from calibrant.tasks import Notion, get_notion
 
 #: Estimators compared by default.
 DEFAULT = ("auto", "l:15", "a:15", "ac:10", "d:silverman", "debiased", "sweep", "isotonic", "beta")
@@ -32,7 +32,7 @@ SCORES_AT_ONCE, PROBLEMS_AT_ONCE = 1 << 19, 200
 
 
 @dataclass(frozen=True)
-class Measured:
+class EstimatorAccuracy:
     """Accuracy of one estimator on one curve.
 
     Attributes
@@ -58,7 +58,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedEstimator:
     """Rank of an estimator.
 
     Attributes
@@ -104,8 +104,8 @@ class Recommendation(Printed, Serializable):
     """
 
     _computed: ClassVar[tuple[str, ...]] = ("best",)
-    ranking: tuple[Ranked, ...]
-    table: tuple[Measured, ...]
+    ranking: tuple[RankedEstimator, ...]
+    table: tuple[EstimatorAccuracy, ...]
     n: Number
     notion: str
     label: Any
@@ -119,7 +119,7 @@ class Recommendation(Printed, Serializable):
         return self.ranking[0].estimator
 
     def _printed(self) -> Iterator[Block]:
-        tied = [ranked.estimator for ranked in self.ranking[1:] if ranked.tied]
+        tied = [rank_by_loss.estimator for rank_by_loss in self.ranking[1:] if rank_by_loss.tied]
         yield "best estimator", f"{self.best} (within noise of it: {', '.join(tied)})" if tied else self.best
         yield "notion", about(self.notion, self.label)
         yield (
@@ -128,11 +128,18 @@ class Recommendation(Printed, Serializable):
         )
         shapes = list(dict.fromkeys(row.shape for row in self.table))
         losses, errors = [], []
-        for ranked in self.ranking:
-            rows = [row for row in self.table if row.estimator == ranked.estimator]
+        for rank_by_loss in self.ranking:
+            rows = [row for row in self.table if row.estimator == rank_by_loss.estimator]
             by_shape = [[row.p95 for row in rows if row.shape == shape] for shape in shapes]
-            losses.append([ranked.estimator, ranked.resolved, f"{ranked.loss:.2f}", f"{ranked.se:.2f}"])
-            errors.append([ranked.estimator, *(f"{np.mean(p95):.4f}" for p95 in by_shape)])
+            losses.append(
+                [
+                    rank_by_loss.estimator,
+                    rank_by_loss.resolved,
+                    f"{rank_by_loss.loss:.2f}",
+                    f"{rank_by_loss.se:.2f}",
+                ]
+            )
+            errors.append([rank_by_loss.estimator, *(f"{np.mean(p95):.4f}" for p95 in by_shape)])
         yield Table(["estimator", "resolved", "loss", "standard error"], losses, names=2)
         curves = len({row.curve for row in self.table})
         yield f"Loss: geometric mean over {curves} curves of the 95 % error, relative to the best estimator."
@@ -145,7 +152,7 @@ class Recommendation(Printed, Serializable):
 
     def _check_fields(self) -> None:
         """Raise an error for an empty ranking or an unknown notion."""
-        named(self.notion)
+        get_notion(self.notion)
         if not self.ranking:
             raise InputError("ranking", "not be empty")
 
@@ -181,8 +188,10 @@ def rank_estimators(
     error = value - np.array([curve.true for curve in curves])[:, None, None]
     resolved = {name: str(estimator) for name, estimator in chosen.items()}
     return Recommendation(
-        ranking=ranked(error, resolved, RECOMMENDATION.negligible_share * population.noise(), generator),
-        table=tuple(measured(error, curves, list(chosen))),
+        ranking=rank_by_loss(
+            error, resolved, RECOMMENDATION.negligible_share * population.noise(), generator
+        ),
+        table=tuple(accuracy_table(error, curves, list(chosen))),
         n=population.n,
         notion=notion.name,
         label=notion.label(data.labels, data.positive),
@@ -256,14 +265,17 @@ def _blocks(population: Population, times: int) -> list[slice]:
 
 
 def _data_sets(
-    population: Population, curves: Sequence[Curve], rng: np.random.Generator, blocks: Sequence[slice]
+    population: Population,
+    curves: Sequence[CalibrationCurve],
+    rng: np.random.Generator,
+    blocks: Sequence[slice],
 ) -> Iterator[tuple[int, slice, Sample]]:
     """Yield blocks of simulated data sets: index of the curve, repetitions, and rows."""
     for block in blocks:
         size = block.stop - block.start
         index = population.draw(rng, size)
         for c, curve in enumerate(curves):
-            yield c, block, population.sample(curve.chance, index, rng, size)
+            yield c, block, population.sample(curve.probability, index, rng, size)
 
 
 def _errors(estimator: Estimator, sample: Sample, name: str, curve: str) -> Array:
@@ -282,12 +294,14 @@ def _errors_by_class(estimator: Estimator, sample: Sample) -> Array:
     return np.asarray(estimator.fit(sample).error("l1"))
 
 
-def measured(error: Array, curves: Sequence[Curve], names: Sequence[str]) -> Iterator[Measured]:
+def accuracy_table(
+    error: Array, curves: Sequence[CalibrationCurve], names: Sequence[str]
+) -> Iterator[EstimatorAccuracy]:
     """Yield the rows of the table, from estimates minus true errors (curves, estimators, repetitions)."""
     for c, curve in enumerate(curves):
         for e, name in enumerate(names):
             deviation = error[c, e]
-            yield Measured(
+            yield EstimatorAccuracy(
                 name,
                 curve.name,
                 curve.shape,
@@ -299,9 +313,9 @@ def measured(error: Array, curves: Sequence[Curve], names: Sequence[str]) -> Ite
             )
 
 
-def ranked(
+def rank_by_loss(
     error: Array, resolved: Mapping[str, str], least: float, rng: np.random.Generator
-) -> tuple[Ranked, ...]:
+) -> tuple[RankedEstimator, ...]:
     """Rank estimators by loss, from estimates minus true errors (curves, estimators, repetitions).
 
     Percentiles below `least` are replaced by it, so that negligible differences do not change the ranking.
@@ -320,7 +334,7 @@ def ranked(
     se, se_difference = resampled.std(axis=0), (resampled - resampled[:, [best]]).std(axis=0)
     names = list(resolved)
     return tuple(
-        Ranked(
+        RankedEstimator(
             names[e],
             resolved[names[e]],
             loss=float(np.exp(value[e])),

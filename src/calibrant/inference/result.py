@@ -34,7 +34,7 @@ from calibrant.inputs.wording import (
     with_ends,
     with_interval,
 )
-from calibrant.tasks import named
+from calibrant.tasks import get_notion
 
 # Smallest p-value of the default number of simulated data sets, 1 / (1 + 999).
 LEAST_P = 0.001
@@ -197,9 +197,9 @@ class Estimate(Printed, Serializable):
         if self.at_least is not None:
             yield "lower bound", f"{number(self.at_least)} (for any shape of the gap)"
         if self.over is not None and self.under is not None:
-            reading = named(self.notion).reading
+            reading = get_notion(self.notion).reading
             parts = sorted([(self.over, reading.too_high), (self.under, reading.too_low)], reverse=True)
-            sides = (f"{number(part if part > PRINTED_AS_0 else 0.0)} {side}" for part, side in parts)
+            sides = (f"{number(scope if scope > PRINTED_AS_0 else 0.0)} {side}" for scope, side in parts)
             yield "by direction", ", ".join(sides)
         expected = expected_if_calibrated(self, number)
         _, colon, mean = expected.partition(": ")
@@ -214,9 +214,9 @@ class Estimate(Printed, Serializable):
 
     def _check_fields(self) -> None:
         """Raise an error for numbers that are impossible for this notion and norm, or inconsistent."""
-        notion = named(self.notion)
+        notion = get_notion(self.notion)
         check_choice("norm", self.norm, notion.norms)
-        bounds = Bounds(0, notion.most(self.norm), slack=ROUNDING)
+        bounds = Bounds(0, notion.max_error(self.norm), slack=ROUNDING)
         for name in ("value", "low", "high", "at_least"):
             if (number := getattr(self, name)) is not None:
                 bounds.check(name, number)
@@ -346,5 +346,5 @@ def end_of(estimate: Estimate) -> str:
     if low == high:
         return ""
     if value >= high:
-        return "upper" if high < named(estimate.notion).most(estimate.norm) else ""
+        return "upper" if high < get_notion(estimate.notion).max_error(estimate.norm) else ""
     return "lower" if value <= low and value >= PRINTED_AS_0 else ""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.posterior.softmax.blocks import SHIFT, Block, Blocks
+from calibrant.posterior.softmax.blocks import SHIFT, Blocks, CoefficientBlock
 from calibrant.posterior.softmax.fit import shapes
 from calibrant.posterior.softmax.likelihood import Likelihood
 from calibrant.score_data import Array
@@ -88,7 +88,7 @@ def p_value(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) 
     sample = rows[: max(INFORMATION_ROWS, INFORMATION_SCORES // rows.n_classes)]
     information = Likelihood(sample, blocks).expand(np.zeros(blocks.size)) * (rows.n / sample.n)
     slopes = _slopes(rows, blocks, rng, sims)
-    statistics = _log_bayes_factors(slopes, information, [(b.places[None], b) for b in blocks.blocks])[:, 0]
+    statistics = _log_bayes_factors(slopes, information, [(b.indices[None], b) for b in blocks.blocks])[:, 0]
     by_class = _log_bayes_factors(slopes, information, _class_blocks(blocks))
     return ScoreTest(
         float(_p_values(statistics)), float(statistics[-1]), statistics[:-1], _p_values(by_class)
@@ -101,22 +101,24 @@ def _p_values(statistics: Array) -> Array:
     return np.asarray((1 + (statistics[:-1] >= observed).sum(axis=0)) / len(statistics))
 
 
-def _class_blocks(blocks: Blocks) -> list[tuple[Array, Block]]:
+def _class_blocks(blocks: Blocks) -> list[tuple[Array, CoefficientBlock]]:
     """Return the positions (classes, parameters) of the parameters of single classes, block by block."""
     owner = np.full(blocks.size, -1)
-    for places in (blocks.common, blocks.own):
-        owner[places] = np.arange(blocks.n_classes)[:, None]
+    for indices in (blocks.common, blocks.by_class):
+        owner[indices] = np.arange(blocks.n_classes)[:, None]
     class_blocks = []
     for block in blocks.blocks:
-        if (owner[block.places] >= 0).all():
-            masks = [owner[block.places] == k for k in range(blocks.n_classes)]
+        if (owner[block.indices] >= 0).all():
+            masks = [owner[block.indices] == k for k in range(blocks.n_classes)]
             frequency = None if block.frequency is None else block.frequency[masks[0]]
-            first = Block(block.name, block.places[masks[0]], frequency)
-            class_blocks.append((np.stack([block.places[mask] for mask in masks]), first))
+            first = CoefficientBlock(block.name, block.indices[masks[0]], frequency)
+            class_blocks.append((np.stack([block.indices[mask] for mask in masks]), first))
     return class_blocks
 
 
-def _log_bayes_factors(slopes: Array, information: Array, parts: list[tuple[Array, Block]]) -> Array:
+def _log_bayes_factors(
+    slopes: Array, information: Array, parts: list[tuple[Array, CoefficientBlock]]
+) -> Array:
     """Return log Bayes factors (data sets, problems) for any of the blocks, from gradients at H0.
 
     Parameters
@@ -129,15 +131,17 @@ def _log_bayes_factors(slopes: Array, information: Array, parts: list[tuple[Arra
         For each block, the positions of its parameters (problems, parameters of the block).
     """
     total = np.zeros((len(slopes), len(parts[0][0])))
-    for places, block in parts:
+    for indices, block in parts:
         by_size = []
         for shape in shapes(block):
-            scaled_information = information[places[:, :, None], places[:, None, :]] * (
+            scaled_information = information[indices[:, :, None], indices[:, None, :]] * (
                 shape * shape[:, None]
             )
             value, vectors = np.linalg.eigh(scaled_information)
             value = np.maximum(value, 0.0)
-            squared_slopes = np.einsum("sqb,qbe->qse", slopes[:, places] * shape, vectors, optimize=True) ** 2
+            squared_slopes = (
+                np.einsum("sqb,qbe->qse", slopes[:, indices] * shape, vectors, optimize=True) ** 2
+            )
             for size in SOFTMAX.sds:
                 posterior_variance = size * size / (1 + size * size * value)
                 gain = np.einsum("qse,qe->sq", squared_slopes, posterior_variance, optimize=True)
@@ -150,25 +154,25 @@ def _log_bayes_factors(slopes: Array, information: Array, parts: list[tuple[Arra
     return total
 
 
-class _Part(NamedTuple):
+class _DistinctVectors(NamedTuple):
     """Distinct score vectors, and the labels of their rows."""
 
     score: Array
-    seen: Array  # (vectors, classes): observed rows of each class
-    members: Array  # effective number of rows of each vector
+    label_counts: Array  # (vectors, classes): observed rows of each class
+    row_counts: Array  # effective number of rows of each vector
     unit: Array  # weight of one of these rows
 
     @classmethod
-    def of(cls, rows: Simplex) -> _Part:
+    def of(cls, rows: Simplex) -> _DistinctVectors:
         """Merge rows with equal score vectors."""
         start = np.flatnonzero(np.diff(rows.group, prepend=-1))
         weight, square = (np.add.reduceat(each, start) for each in (rows.weight, rows.square))
-        members = np.maximum(np.rint(weight * weight / square), 1.0)
-        unit = weight / members
+        row_counts = np.maximum(np.rint(weight * weight / square), 1.0)
+        unit = weight / row_counts
         score = rows.score[start]
-        seen = np.zeros(score.shape)
-        np.add.at(seen, (rows.group - rows.group[0], rows.code), rows.weight)
-        return cls(score / score.sum(axis=1, keepdims=True), seen / unit[:, None], members, unit)
+        label_counts = np.zeros(score.shape)
+        np.add.at(label_counts, (rows.group - rows.group[0], rows.code), rows.weight)
+        return cls(score / score.sum(axis=1, keepdims=True), label_counts / unit[:, None], row_counts, unit)
 
 
 def _slopes(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) -> Array:
@@ -180,8 +184,8 @@ def _slopes(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) 
     total = np.zeros((sims + 1, blocks.size))
     for a in range(0, count, step):
         stop = start[a + step] if a + step < count else len(rows.code)
-        part = _Part.of(rows[start[a] : stop])
-        values = _slope(blocks, part, _residuals(part, rng, times))
+        distinct = _DistinctVectors.of(rows[start[a] : stop])
+        values = _slope(blocks, distinct, _residuals(distinct, rng, times))
         total[-1] += values[-1]
         if times == sims:
             total[:-1] += values[:-1]
@@ -192,41 +196,41 @@ def _slopes(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) 
     return total
 
 
-def _residuals(part: _Part, rng: np.random.Generator, times: int) -> Array:
+def _residuals(distinct: _DistinctVectors, rng: np.random.Generator, times: int) -> Array:
     """Return residuals (data sets, classes, vectors); the last data set is the observed one."""
-    p = part.score.T
+    p = distinct.score.T
     k, n = p.shape
     residuals = np.empty((times + 1, k, n), np.float32)
-    residuals[-1] = part.seen.T
+    residuals[-1] = distinct.label_counts.T
     cumulative = np.cumsum(p, axis=0)[:-1].astype(np.float32)
     beyond = rng.random((times, 1, n), dtype=np.float32) >= cumulative
     np.subtract(1, beyond[:, 0], out=residuals[:-1, 0], casting="unsafe")
     for j in range(1, k - 1):
         np.subtract(beyond[:, j - 1], beyond[:, j], out=residuals[:-1, j], casting="unsafe", dtype=np.int8)
     residuals[:-1, -1] = beyond[:, -1]
-    merged = np.flatnonzero(part.members > 1)
+    merged = np.flatnonzero(distinct.row_counts > 1)
     if merged.size:
-        members = part.members[merged].astype(np.int64)
-        drawn = rng.multinomial(members, part.score[merged], size=(times, merged.size))
+        row_counts = distinct.row_counts[merged].astype(np.int64)
+        drawn = rng.multinomial(row_counts, distinct.score[merged], size=(times, merged.size))
         residuals[:-1][:, :, merged] = drawn.transpose(0, 2, 1)
-    residuals -= (part.members * p).astype(np.float32)
+    residuals -= (distinct.row_counts * p).astype(np.float32)
     return residuals
 
 
-def _slope(blocks: Blocks, part: _Part, residuals: Array) -> Array:
+def _slope(blocks: Blocks, distinct: _DistinctVectors, residuals: Array) -> Array:
     """Return the gradient of the log-likelihood at H0 from residuals of data sets."""
     sets, k, n = residuals.shape
-    columns, i, first = blocks.columns(part.score), np.arange(n), blocks.alike
+    columns, i, first = blocks.columns(distinct.score), np.arange(n), blocks.shared_by_class
     gradient = np.empty((sets, blocks.size))
-    own_columns = (columns.own * part.unit[:, None, None]).transpose(1, 0, 2).astype(np.float32)
+    class_columns = (columns.by_class * distinct.unit[:, None, None]).transpose(1, 0, 2).astype(np.float32)
     shared = np.zeros((k, n, blocks.shared), np.float32)
-    shared[:, :, :first] = own_columns[:, :, :first]
+    shared[:, :, :first] = class_columns[:, :, :first]
     for r in range(2):
         position = slice(first + r * SHIFT, first + (r + 1) * SHIFT)
-        shared[columns.best[:, r], i, position] = columns.top[:, r] * part.unit[:, None]
+        shared[columns.best[:, r], i, position] = columns.top[:, r] * distinct.unit[:, None]
     gradient[:, : blocks.shared] = residuals.reshape(sets, k * n) @ shared.reshape(k * n, -1)
-    common = (columns.common * part.unit[:, None]).astype(np.float32)
+    common = (columns.common * distinct.unit[:, None]).astype(np.float32)
     gradient[:, blocks.common] = (residuals.reshape(sets * k, n) @ common).reshape(sets, k, -1)
     for j in range(k):
-        gradient[:, blocks.own[j]] = residuals[:, j] @ own_columns[j][:, blocks.own_slice()]
+        gradient[:, blocks.by_class[j]] = residuals[:, j] @ class_columns[j][:, blocks.by_class_slice()]
     return gradient

@@ -15,7 +15,7 @@ from calibrant.inputs.arguments import (
     stream,
 )
 from calibrant.inputs.class_names import class_names, given_class_names
-from calibrant.inputs.clusters import check_group_count, groups_of_rows, in_clusters, some_rows
+from calibrant.inputs.clusters import check_group_count, groups_of_rows, in_clusters, select_rows
 from calibrant.inputs.codec import ROUNDING, NamedTwiceError, Serializable, parsed_json
 from calibrant.inputs.columns import (
     advice_on_labels,
@@ -48,6 +48,7 @@ from calibrant.inputs.predictions import (
     class_labels,
     decided,
     exact,
+    explicit_column,
     hint_about_range,
     hint_about_sum,
     objects,
@@ -57,7 +58,6 @@ from calibrant.inputs.predictions import (
     row_weights,
     scores,
     shares,
-    told_column,
     unlabelled,
 )
 from calibrant.inputs.reporting import Steps, progress
@@ -95,6 +95,7 @@ __all__ = [
     "column_names",
     "decided",
     "exact",
+    "explicit_column",
     "generator",
     "given_class_names",
     "groups_of_rows",
@@ -120,12 +121,11 @@ __all__ = [
     "same_rows",
     "scores",
     "seeded",
+    "select_rows",
     "shares",
     "show",
     "show_near",
-    "some_rows",
     "stream",
-    "told_column",
     "unlabelled",
     "within",
 ]

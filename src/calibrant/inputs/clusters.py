@@ -57,18 +57,21 @@ def in_clusters(data: Predictions, cluster: Any, y_true: Any, weight: Any) -> Pr
     if code.max() == 0:
         got, hint = f"{show(values[0])} in every row", "leave it out to treat the rows as independent"
         raise InputError("cluster", "hold at least two clusters", 1, got=got, hint=hint)
-    return replace(data, cluster=_in_own_order(code, data))
+    return replace(data, cluster=_numbered_by_content(code, data))
 
 
-def some_rows(data: Predictions, which: Array) -> Predictions:
+def select_rows(data: Predictions, which: Array) -> Predictions:
     """Return some rows of predictions, with their clusters numbered as if there were no others."""
     weight = None if data.weight is None else data.weight[which]
     deviation = None if data.deviation is None else data.deviation[which]
     score, code = data.score[which], data.code[which]
-    some = replace(data, score=score, code=code, weight=weight, cluster=None, deviation=deviation)
+    selected = replace(data, score=score, code=code, weight=weight, cluster=None, deviation=deviation)
     if data.cluster is None:
-        return some
-    return replace(some, cluster=_in_own_order(np.unique(data.cluster[which], return_inverse=True)[1], some))
+        return selected
+    return replace(
+        selected,
+        cluster=_numbered_by_content(np.unique(data.cluster[which], return_inverse=True)[1], selected),
+    )
 
 
 def _numbered(values: Array) -> Array:
@@ -80,7 +83,7 @@ def _numbered(values: Array) -> Array:
     return np.fromiter(numbers, np.intp, len(values))
 
 
-def _in_own_order(code: Array, data: Predictions) -> Array:
+def _numbered_by_content(code: Array, data: Predictions) -> Array:
     """Number clusters by the rows that they hold, so that neither names nor the order of rows matter.
 
     Parameters
@@ -104,18 +107,18 @@ def _in_own_order(code: Array, data: Predictions) -> Array:
     parts = [np.ones_like(rank), rank, rank * rank, rank * rank * rank]
     if data.score.ndim == 2:
         # Rows that agree about their own class may differ in what they say about the others.
-        parts.insert(0, _scrambled(rank + _whole_rows(data)))
+        parts.insert(0, _scrambled(rank + _row_hashes(data)))
     if weight is not None and data.counts:
-        parts = [part * weight.astype(np.uint64) for part in parts]
+        parts = [addend * weight.astype(np.uint64) for addend in parts]
     sums = [np.zeros(count, dtype=np.uint64) for _ in parts]
-    for total, part in zip(sums, parts, strict=True):
-        np.add.at(total, code, part)
+    for total, addend in zip(sums, parts, strict=True):
+        np.add.at(total, code, addend)
     place = np.empty(count, dtype=np.intp)
     place[np.lexsort(sums)] = np.arange(count)
     return place[code]
 
 
-def _whole_rows(data: Predictions) -> Array:
+def _row_hashes(data: Predictions) -> Array:
     """Return a number for the scores and the class of each row, whatever the order of the columns."""
     total = np.zeros(len(data.score), dtype=np.uint64)
     for place, column in enumerate(by_name(data.labels)):

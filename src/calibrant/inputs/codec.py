@@ -288,7 +288,7 @@ def _plain(path: str, annotation: Any, value: Any) -> Any:
     """Return a value of an annotation as JSON holds it."""
     if value is None:
         return None
-    hint, origin, rules = _taken_apart(annotation)
+    hint, origin, rules = _unwrap_annotation(annotation)
     if origin in (Union, UnionType):
         options = [option for option in get_args(hint) if option is not NoneType]
         if len(options) > 1:
@@ -346,7 +346,7 @@ def _plain_scalar(path: str, value: Any, *, lenient: bool) -> Any:
 
 def _decoded(path: str, annotation: Any, value: Any) -> Any:
     """Return a value of an annotation, checked."""
-    hint, origin, rules = _taken_apart(annotation)
+    hint, origin, rules = _unwrap_annotation(annotation)
     if origin in (Union, UnionType):
         made: Any = _option(path, get_args(hint), value)
     elif origin is np.ndarray:
@@ -374,15 +374,17 @@ def _decoded(path: str, annotation: Any, value: Any) -> Any:
 
 def _option(path: str, options: Sequence[Any], value: Any) -> Any:
     """Return a value of one of several annotations: None, a list by label, or the dataclass of its kind."""
-    some = [option for option in options if option is not NoneType]
-    if value is None and len(some) < len(options):
+    candidates = [option for option in options if option is not NoneType]
+    if value is None and len(candidates) < len(options):
         return None
-    if len(some) > 1:
-        mappings = [option for option in some if _is_mapping(option)]
-        some = mappings if mappings and isinstance(value, list) else [x for x in some if x not in mappings]
-    if len(some) == 1:
-        return _decoded(path, some[0], value)
-    kinds = {_constants(option)["kind"]: option for option in some}
+    if len(candidates) > 1:
+        mappings = [option for option in candidates if _is_mapping(option)]
+        candidates = (
+            mappings if mappings and isinstance(value, list) else [x for x in candidates if x not in mappings]
+        )
+    if len(candidates) == 1:
+        return _decoded(path, candidates[0], value)
+    kinds = {_constants(option)["kind"]: option for option in candidates}
     kind = _object(path, value).get("kind")
     _choice(_field(path, "kind"), kind, list(kinds))
     return _decoded(path, kinds[kind], value)
@@ -416,7 +418,7 @@ def _record(path: str, kind: Any, value: Any) -> Any:
 
 
 @cache
-def _taken_apart(annotation: Any) -> tuple[Any, Any, tuple[Any, ...]]:
+def _unwrap_annotation(annotation: Any) -> tuple[Any, Any, tuple[Any, ...]]:
     """Return the type of an annotation, what that is an alias of, and the rules."""
     hint, *rules = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     return hint, get_origin(hint), tuple(rules)
@@ -440,8 +442,8 @@ def _property_hints(kind: Any) -> dict[str, Any]:
 @cache
 def _constants(kind: Any) -> Mapping[str, Any]:
     """Return what is written before the fields of a dataclass, the same for all of its kind."""
-    own = getattr(kind, "kind", None) if "kind" not in _hints(kind) else None
-    return {**({} if own is None else {"kind": own}), **getattr(kind, "_constants", {})}
+    kind_name = getattr(kind, "kind", None) if "kind" not in _hints(kind) else None
+    return {**({} if kind_name is None else {"kind": kind_name}), **getattr(kind, "_constants", {})}
 
 
 def _is_record(hint: Any) -> bool:

@@ -104,8 +104,8 @@ def classes_of_columns(
         return tuple(given)
     labels = tuple(dict.fromkeys(seen))
     texts = None if names is None else [str(name) for name in names]
-    if texts is not None and (told := _told(texts, labels)) is not None:
-        return told
+    if texts is not None and (from_names := _classes_from_names(texts, labels)) is not None:
+        return from_names
     if texts is not None and not _by_default(texts):
         raise InputError(
             argument,
@@ -151,41 +151,45 @@ def like(text: str, labels: Iterable[Any]) -> Any:
     >>> like("1", [0, 2]), like("Spam", ["ham", "spam"]), like("x", [0, 1])
     (1, 'spam', 'x')
     """
-    found = _reader(tuple(labels))(text)
-    return text if found is None else found
+    parsed = _reader(tuple(labels))(text)
+    return text if parsed is None else parsed
 
 
-def _told(texts: Sequence[str], labels: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _classes_from_names(texts: Sequence[str], labels: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """The classes that the names tell; None where they tell none, or not all of the labels."""
     if not labels or len(set(texts)) < len(texts):
         return None
     read = _reader(labels)
     for rest in _rests(texts):
-        found = [read(text) for text in rest]
-        if None not in found and len(set(found)) == len(found) and set(labels) <= set(found):
-            return tuple(_spelt(rest, found, labels))
+        parsed = [read(text) for text in rest]
+        if None not in parsed and len(set(parsed)) == len(parsed) and set(labels) <= set(parsed):
+            return tuple(_spelt(rest, parsed, labels))
     return None
 
 
-def _spelt(texts: Sequence[str], found: list[Any], labels: tuple[Any, ...]) -> list[Any]:
+def _spelt(texts: Sequence[str], parsed: list[Any], labels: tuple[Any, ...]) -> list[Any]:
     """Return the classes, those that no label tells in letters of the case that labels differ from names by.
 
     >>> _spelt(["Cat", "Dog"], ["cat", "Dog"], ("cat",)), _spelt(["Cat", "Dog"], ["Cat", "Dog"], ("Cat",))
     (['cat', 'dog'], ['Cat', 'Dog'])
     """
-    known = [(text, label) for text, label in zip(texts, found, strict=True) if label in labels]
-    if len(known) == len(found) or any(not isinstance(label, str) for label in found):
-        return found
+    known = [(text, label) for text, label in zip(texts, parsed, strict=True) if label in labels]
+    if len(known) == len(parsed) or any(not isinstance(label, str) for label in parsed):
+        return parsed
     if all(text == label for text, label in known):
-        return found
-    ways = [
-        [label if label in labels else change(label) for label in found]
+        return parsed
+    spellings = [
+        [label if label in labels else change(label) for label in parsed]
         for change in (str.lower, str.upper, str.capitalize)
         if all(change(text) == label for text, label in known)
     ]
     # One spelling only, and no class twice.
     return (
-        ways[0] if ways and all(way == ways[0] for way in ways) and len(set(ways[0])) == len(found) else found
+        spellings[0]
+        if spellings
+        and all(spelling == spellings[0] for spelling in spellings)
+        and len(set(spellings[0])) == len(parsed)
+        else parsed
     )
 
 
@@ -208,7 +212,7 @@ def _beginning(texts: Sequence[str]) -> str:
     """What all texts begin with: that of the first and the last in order."""
     first, last = min(texts), max(texts)
     same = (a == b for a, b in zip(first, last, strict=False))
-    return first[: next((k for k, alike in enumerate(same) if not alike), min(len(first), len(last)))]
+    return first[: next((k for k, is_equal in enumerate(same) if not is_equal), min(len(first), len(last)))]
 
 
 def _cuts_a_number(left: str, right: str) -> bool:

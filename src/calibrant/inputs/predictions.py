@@ -90,13 +90,13 @@ class Predictions:
         best, most = np.empty(n, dtype=np.intp), np.empty(n, dtype=self.score.dtype)
         step = _BLOCK // (4 * columns * self.score.itemsize)
         for a in range(0, n, step):
-            block, part = np.ascontiguousarray(self.score[a : a + step].T), slice(a, a + step)
-            top = block.max(axis=0, out=most[part])
+            block, chunk = np.ascontiguousarray(self.score[a : a + step].T), slice(a, a + step)
+            top = block.max(axis=0, out=most[chunk])
             before, count = np.ones(top.shape, dtype=bool), np.zeros(top.shape, dtype=np.uint8)
             for column in block[:-1]:
                 before &= column < top
                 count += before.view(np.uint8)
-            best[part] = count
+            best[chunk] = count
         return best, most
 
 
@@ -210,16 +210,16 @@ def positive_column(classes: tuple[Any, ...], pos_label: Any) -> int | None:
     return classes.index(pos_label)
 
 
-def told_column(classes: tuple[Any, ...], positive: int | None, *, told: bool) -> int | None:
+def explicit_column(classes: tuple[Any, ...], positive: int | None, *, is_given: bool) -> int | None:
     """Return the column of the class asked about; None if nothing but the order of two columns says which.
 
     Columns of files and frames have names, and their order means little: the second of two is taken only if
-    it is of the class 1. `told` is whether the caller named the class or the order of the columns.
+    it is of the class 1. `is_given` is whether the caller named the class or the order of the columns.
 
-    >>> told_column((0, 1), 1, told=False), told_column(("yes", "no"), 1, told=False)
+    >>> explicit_column((0, 1), 1, is_given=False), explicit_column(("yes", "no"), 1, is_given=False)
     (1, None)
     """
-    return positive if told or positive is None or classes[positive] == 1 else None
+    return positive if is_given or positive is None or classes[positive] == 1 else None
 
 
 def _checked_scores(score: Array, tolerance: float | None) -> tuple[FloatArray, NDArray[np.float64] | None]:
@@ -502,7 +502,7 @@ def decided(data: Predictions) -> bool:
     if 0 < score.flat[0] < 1:
         return False
     parts = (score[a : a + step] for a in range(0, len(score), step))  # most are told by the first rows
-    return all(((part == 0) | (part == 1)).all() for part in parts) and float(np.ptp(score)) == 1
+    return all(((chunk == 0) | (chunk == 1)).all() for chunk in parts) and float(np.ptp(score)) == 1
 
 
 def are_usual(seen: Collection[Any]) -> bool:

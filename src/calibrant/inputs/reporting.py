@@ -23,16 +23,16 @@ class ProgressLine:
     """
 
     def __init__(self) -> None:
-        self.width, self.shown = 0, -REDRAW
+        self.width, self.last_drawn = 0, -REDRAW
 
     def __call__(self, *state: Any) -> None:
         """Show what is reported: how many of how many, or something that prints as a line."""
         counted = len(state) > 1
         ended = state[0] == state[1] if counted else state[0].files == state[0].all_files
         now = time.monotonic()
-        if not ended and now - self.shown < REDRAW:
+        if not ended and now - self.last_drawn < REDRAW:
             return
-        self.shown = now
+        self.last_drawn = now
         text = f"{state[0]} of {state[1]}" if counted else str(state[0])
         line = ("\r" if self.width else "") + text.ljust(self.width) + ("\n" if ended else "")
         self.width = 0 if ended else len(text)
@@ -41,19 +41,19 @@ class ProgressLine:
             sys.stderr.flush()
 
 
-def progress(asked: Callable[..., Any] | bool | None) -> Callable[..., Any] | None:
+def progress(requested: Callable[..., Any] | bool | None) -> Callable[..., Any] | None:
     """Return what to tell how far the work is: what was given, a line for True, nobody for None.
 
     >>> progress(None), progress(print)
     (None, <built-in function print>)
     """
-    if asked is None or asked is False:
+    if requested is None or requested is False:
         return None
-    if asked is True:
+    if requested is True:
         return ProgressLine()
-    if not callable(asked):
-        raise InputTypeError("progress", "be True or callable", asked)
-    return asked
+    if not callable(requested):
+        raise InputTypeError("progress", "be True or callable", requested)
+    return requested
 
 
 class Steps:

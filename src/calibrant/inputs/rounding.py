@@ -64,11 +64,11 @@ def _narrower(score: FloatArray) -> list[tuple[float, FloatArray]]:
         return []
     single = score.astype(np.float32)
     brain = (single.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
-    found: list[tuple[float, FloatArray]] = [
+    narrowed: list[tuple[float, FloatArray]] = [
         (TOLERANCE[2], score.astype(np.float16)),
         (TOLERANCE_BFLOAT16, brain),
     ]
-    return found if score.itemsize == 4 else [(TOLERANCE[4], single), *found]
+    return narrowed if score.itemsize == 4 else [(TOLERANCE[4], single), *narrowed]
 
 
 def caution(count: int, rows: int, largest: float | None = None) -> str:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.estimators import Density
-from calibrant.maps.forms import Bounded, Form, Formula, Pair, Table
+from calibrant.maps.forms import Bounded, Form, Formula, Table, VennAbersPair
 from calibrant.maps.venn_abers import venn_abers
 from calibrant.parallel import cached_property
-from calibrant.posterior.log_odds import Mixture, OddsCells, model_average, smooth_average
+from calibrant.posterior.log_odds import LogOddsCells, LogOddsMixture, model_average, smooth_average
 from calibrant.posterior.log_odds.cells import STEP, certainty_bound, log_odds, nearest, softplus
 from calibrant.posterior.log_odds.components import features, modes
-from calibrant.posterior.log_odds.model_average import EDGE, ScoreDeviations, deflated
-from calibrant.posterior.score_effects import is_few
+from calibrant.posterior.log_odds.model_average import EDGE, ScoreDeviations, divide_by_design_effect
+from calibrant.posterior.score_effects import has_few_scores
 from calibrant.score_data import Array, Residuals, ScoreData
 from calibrant.score_data.residuals import TIED
 from calibrant.settings import MAPS
@@ -32,13 +32,13 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class BinaryProblem:
     """A single score and its outcomes, with cached quantities that several maps need."""
 
     data: ScoreData
 
     @cached_property
-    def held(self) -> Residuals:
+    def observed(self) -> Residuals:
         """Mass and residual at each distinct score."""
         residuals = Residuals.of(self.data)
         return residuals[residuals.mass > 0]
@@ -46,56 +46,56 @@ class Problem:
     @cached_property
     def repeated(self) -> Array:
         """Whether each step has several rows with one score; all False if there are few distinct scores."""
-        held = self.held
-        scores = held.mass.size
+        observed = self.observed
+        scores = observed.mass.size
         # Small groups are often repeated measurements of one case, which do not recur.
-        small = MAPS.min_rows_per_score * scores > held.n
-        if is_few(held) or small or scores > MAPS.max_score_effects:
-            return np.zeros(held.mass.shape, dtype=bool)
-        return held.one_score & (held.mass > 1)
+        small = MAPS.min_rows_per_score * scores > observed.n
+        if has_few_scores(observed) or small or scores > MAPS.max_score_effects:
+            return np.zeros(observed.mass.shape, dtype=bool)
+        return observed.single_score & (observed.mass > 1)
 
     @cached_property
-    def cells(self) -> OddsCells:
+    def cells(self) -> LogOddsCells:
         """The distinct scores in log-odds."""
-        return OddsCells.of(self.held, most=self.held.mass.size)
+        return LogOddsCells.of(self.observed, most=self.observed.mass.size)
 
     @cached_property
-    def average(self) -> Mixture:
+    def average(self) -> LogOddsMixture:
         """The Bayesian model average over calibration maps."""
-        return model_average(self.held)
+        return model_average(self.observed)
 
 
-def identity(problem: Problem) -> Form:
+def identity(problem: BinaryProblem) -> Form:
     """Return the identity map."""
     return Formula()
 
 
-def temperature(problem: Problem) -> Form:
+def temperature(problem: BinaryProblem) -> Form:
     """Divide the log-odds by the maximum likelihood temperature."""
     cells = problem.cells
     (slope,) = _maximum_likelihood(cells, cells.x[:, None])
     return Formula(slope=float(slope), least=cells.least)
 
 
-def affine(problem: Problem) -> Form:
+def affine(problem: BinaryProblem) -> Form:
     """Fit a linear function of the log-odds (logistic calibration)."""
     cells = problem.cells
     shift, slope = _maximum_likelihood(cells, features(cells.x)[:, :2])
     return Formula(float(shift), float(slope), least=cells.least)
 
 
-def platt(problem: Problem) -> Form:
+def platt(problem: BinaryProblem) -> Form:
     """Fit a linear function of the log-odds to the smoothed targets of Platt (1999)."""
     cells = problem.cells
     positive, n = float(cells.successes.sum()), cells.n
     yes, no = (positive + 1) / (positive + 2), 1 / (n - positive + 2)
     softened = cells.successes * yes + (cells.trials - cells.successes) * no
-    soft = OddsCells(cells.x, cells.trials, softened, cells.least)
+    soft = LogOddsCells(cells.x, cells.trials, softened, cells.least)
     shift, slope = _maximum_likelihood(soft, features(cells.x)[:, :2])
     return Formula(float(shift), float(slope), least=cells.least)
 
 
-def beta(problem: Problem) -> Form:
+def beta(problem: BinaryProblem) -> Form:
     """Fit logit q = a ln p - b ln(1 - p) + c with a, b >= 0 (Kull, Silva Filho and Flach 2017)."""
     cells = problem.cells
     # Fit each subset of non-zero slopes, and select the best fit with non-negative slopes.
@@ -112,7 +112,7 @@ def beta(problem: Problem) -> Form:
     return Formula(float(c - curvature * np.log(4)), float(a + b) / 2, float(curvature), least=cells.least)
 
 
-def quadratic(problem: Problem) -> Form:
+def quadratic(problem: BinaryProblem) -> Form:
     """Fit a quadratic function of the log-odds."""
     cells = problem.cells
     basis = np.stack([np.ones(cells.x.size), cells.x, cells.x**2], axis=1)
@@ -120,104 +120,113 @@ def quadratic(problem: Problem) -> Form:
     return Formula(float(shift), float(slope), square=float(square), least=cells.least)
 
 
-def isotonic(problem: Problem) -> Form:
+def isotonic(problem: BinaryProblem) -> Form:
     """Fit isotonic regression, with linear interpolation as in scikit-learn."""
-    held = problem.held
-    return _lines(held.score, _increasing(held.frequency, held.mass))
+    observed = problem.observed
+    return _lines(observed.score, _increasing(observed.frequency, observed.mass))
 
 
-def isotonic_safe(problem: Problem) -> Form:
+def isotonic_safe(problem: BinaryProblem) -> Form:
     """Fit isotonic regression with half a row of either outcome added to each level, to avoid 0 and 1."""
-    held = problem.held
-    level = _increasing(held.frequency, held.mass)
+    observed = problem.observed
+    level = _increasing(observed.frequency, observed.mass)
     step = np.cumsum(np.diff(level, prepend=level[0]) > TIE_TOLERANCE)
-    mass = np.bincount(step, held.mass)
-    yes = np.bincount(step, held.mass * held.frequency)
+    mass = np.bincount(step, observed.mass)
+    yes = np.bincount(step, observed.mass * observed.frequency)
     safe = ((yes + 0.5) / (mass + 1))[step]
-    return _lines(held.score, _increasing(safe, held.mass))
+    return _lines(observed.score, _increasing(safe, observed.mass))
 
 
-def by_venn_abers(problem: Problem) -> Form:
+def by_venn_abers(problem: BinaryProblem) -> Form:
     """Fit a Venn-Abers predictor: isotonic regression with a new row of outcome 0, and of outcome 1."""
-    held = problem.held
-    low, high = (np.clip(level, 0.0, 1.0) for level in venn_abers(held.mass, held.mass * held.frequency))
+    observed = problem.observed
+    low, high = (
+        np.clip(level, 0.0, 1.0) for level in venn_abers(observed.mass, observed.mass * observed.frequency)
+    )
     # For each level, the first score of the lower table and the last score of the upper table are enough.
     first, last = np.append(True, np.diff(low) != 0), np.append(np.diff(high) != 0, True)
     # Outside the range of the scores the new row is alone. The tolerance allows for rounding of mean scores.
-    at, level = np.append(-1.0, held.score[first] - TIE_TOLERANCE), np.append(0.0, low[first])
+    at, level = np.append(-1.0, observed.score[first] - TIE_TOLERANCE), np.append(0.0, low[first])
     below = Table(at, level, "score", "from")
-    at, level = np.append(held.score[last] + TIE_TOLERANCE, 2.0), np.append(high[last], 1.0)
-    return Pair(below, Table(at, level, "score", "upto"))
+    at, level = np.append(observed.score[last] + TIE_TOLERANCE, 2.0), np.append(high[last], 1.0)
+    return VennAbersPair(below, Table(at, level, "score", "upto"))
 
 
-def histogram(problem: Problem) -> Form:
+def histogram(problem: BinaryProblem) -> Form:
     """Fit histogram binning with quantile bins."""
-    held = problem.held
-    running = np.cumsum(held.mass)
-    place = (running - held.mass / 2) / running[-1] * BINS
+    observed = problem.observed
+    running = np.cumsum(observed.mass)
+    place = (running - observed.mass / 2) / running[-1] * BINS
     # A score on an edge belongs to the outer bin, so that complementary scores have complementary bins.
     outer = np.where(place < BINS / 2, -ROUNDING, ROUNDING)
     bins = np.clip(np.floor(place + outer).astype(np.intp), 0, BINS - 1)
     occupied, first = np.unique(bins, return_index=True)
-    yes, mass = (np.bincount(bins, part)[occupied] for part in (held.mass * held.frequency, held.mass))
-    edge = np.append(0.0, (held.score[first[1:]] + held.score[first[1:] - 1]) / 2)
+    yes, mass = (
+        np.bincount(bins, row_weights)[occupied]
+        for row_weights in (observed.mass * observed.frequency, observed.mass)
+    )
+    edge = np.append(0.0, (observed.score[first[1:]] + observed.score[first[1:] - 1]) / 2)
     return Table(edge, yes / mass, "score", "from")
 
 
-def auto(problem: Problem, monotone: bool | None = None) -> Form:
+def auto(problem: BinaryProblem, monotone: bool | None = None) -> Form:
     """Fit the model average, or the identity if the average is more likely to be worse."""
-    form = improved(problem.held, problem.average, monotone)
+    form = average_or_identity(problem.observed, problem.average, monotone)
     if monotone or not problem.repeated.any():
         return form
-    return deviating(problem.held, problem.repeated, form, monotone)
+    return with_score_effects(problem.observed, problem.repeated, form, monotone)
 
 
-def spline(problem: Problem, monotone: bool | None = False) -> Form:
+def spline(problem: BinaryProblem, monotone: bool | None = False) -> Form:
     """Fit a smooth function of the log-odds."""
-    return tabulated(smooth_average(problem.held), monotone)
+    return tabulate_average(smooth_average(problem.observed), monotone)
 
 
-def density(problem: Problem) -> Form:
+def density(problem: BinaryProblem) -> Form:
     """Fit the reliability curve of kernel density estimates, extrapolated as a constant."""
-    fit = Density().fit_alike(problem.data)
+    fit = Density().fit_shared_bandwidth(problem.data)
     known = np.isfinite(fit.frequency)
     return Table(fit.score[known], np.clip(fit.frequency[known], 0.0, 1.0), "score", "line")
 
 
-def improved(held: Residuals, mixture: Mixture, monotone: bool | None = None) -> Form:
+def average_or_identity(observed: Residuals, mixture: LogOddsMixture, monotone: bool | None = None) -> Form:
     """Tabulate the model average, or return the bounded identity if that is more likely to be better."""
     # Unlike the average, the identity keeps scores of 0 and 1, which would exclude observed outcomes.
-    excluded = ((held.score <= 0) & (held.frequency > 0)) | ((held.score >= 1) & (held.frequency < 1))
-    if mixture.worse > MAPS.max_worse_probability and not excluded.any():
-        return bounded(held)
-    return tabulated(mixture, monotone)
+    excluded = ((observed.score <= 0) & (observed.frequency > 0)) | (
+        (observed.score >= 1) & (observed.frequency < 1)
+    )
+    if mixture.probability_worse > MAPS.max_worse_probability and not excluded.any():
+        return bounded_identity(observed)
+    return tabulate_average(mixture, monotone)
 
 
-def bounded(held: Residuals) -> Bounded:
+def bounded_identity(observed: Residuals) -> Bounded:
     """Return the identity, with scores bounded away from 0 and 1 as far as the number of rows requires."""
-    away = np.minimum(held.score, 1 - held.score)
+    away = np.minimum(observed.score, 1 - observed.score)
     other = float(away.min(where=away > 0, initial=0.5))
-    ends = (held.mass.sum(where=end) for end in (held.score <= 0, held.score >= 1))
+    ends = (observed.mass.sum(where=end) for end in (observed.score <= 0, observed.score >= 1))
     # Round to multiples of the step, so that complementary scores have complementary bounds.
     low, high = (np.rint(certainty_bound(float(rows), other) / STEP) * STEP for rows in ends)
     return Bounded(float(low), float(1 - high))
 
 
-def deviating(held: Residuals, repeated: Array, form: Form, monotone: bool | None = None) -> Form:
+def with_score_effects(
+    observed: Residuals, repeated: Array, form: Form, monotone: bool | None = None
+) -> Form:
     """Add score effects for repeated scores if their log Bayes factor exceeds `MAPS.min_score_evidence`."""
-    steps = held[repeated]
+    steps = observed[repeated]
     effects = ScoreDeviations.of(steps, form.probability(steps.score))
     if effects.log_bayes_factor <= MAPS.min_score_evidence:
         return form
     # Refit the smooth map with the variance of the score effects, which are not part of its shape.
-    rows = deflated(held, effects.correlation)
-    form = improved(rows, model_average(rows), monotone)
+    rows = divide_by_design_effect(observed, effects.correlation)
+    form = average_or_identity(rows, model_average(rows), monotone)
     known = ScoreDeviations.of(steps, form.probability(steps.score)).probability
     known = np.clip(known, EDGE, 1 - EDGE)
-    return with_scores(form, steps.score, np.log(known) - np.log1p(-known), nearest(held.score))
+    return with_values_at(form, steps.score, np.log(known) - np.log1p(-known), nearest(observed.score))
 
 
-def with_scores(form: Form, score: Array, value: Array, least: float) -> Table:
+def with_values_at(form: Form, score: Array, value: Array, least: float) -> Table:
     """Return a map with given log-odds `value` at some scores, up to rounding of the score."""
     if isinstance(form, Bounded):
         at = base = log_odds(np.array([form.low, form.high]), 0.0)
@@ -243,7 +252,7 @@ def with_scores(form: Form, score: Array, value: Array, least: float) -> Table:
     return Table(places[order], np.concatenate([base[rest], values.ravel()])[order], least=least)
 
 
-def tabulated(mixture: Mixture, monotone: bool | None = None) -> Form:
+def tabulate_average(mixture: LogOddsMixture, monotone: bool | None = None) -> Form:
     """Tabulate a model average; increasing if `monotone`, or by default if that loses little likelihood."""
     probability = np.clip(mixture.probability, EDGE, 1 - EDGE)
     if monotone is not False:
@@ -259,7 +268,7 @@ def tabulated(mixture: Mixture, monotone: bool | None = None) -> Form:
     return Table(mixture.at, np.log(probability) - np.log1p(-probability), least=mixture.cells.least)
 
 
-def _maximum_likelihood(cells: OddsCells, basis: Array) -> Array:
+def _maximum_likelihood(cells: LogOddsCells, basis: Array) -> Array:
     """Return the maximum likelihood coefficients of a logistic regression on a basis."""
     size = np.sqrt((basis**2 * cells.trials[:, None]).sum(axis=0) / cells.n)
     scale = MAPS.coefficient_sd / np.maximum(size, 1e-9)

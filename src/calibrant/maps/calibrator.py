@@ -14,22 +14,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.atomic import write_whole
+from calibrant.atomic import write_atomic
 from calibrant.curves.posterior_curve import beyond_all_scores
 from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions
 from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import few_of, number, sample_size
-from calibrant.maps.binary import Problem
-from calibrant.maps.forms import Form, Formula, Pair
+from calibrant.maps.binary import BinaryProblem
+from calibrant.maps.forms import Form, Formula, VennAbersPair
 from calibrant.maps.methods import METHODS, canonical_name
-from calibrant.maps.multiclass import Softmax
+from calibrant.maps.multiclass import SoftmaxMap
 from calibrant.maps.saved import LEVELS, Band, SavedCalibrator
 from calibrant.parallel import one_blas_thread
 from calibrant.posterior.log_odds.cells import expit
 from calibrant.posterior.process import softmax
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex, class_order
-from calibrant.tasks import CalibrationTask, named
+from calibrant.tasks import CalibrationTask, get_notion
 
 Monotone = Literal["auto"] | bool
 # Fewer log-odds may all lie in [0, 1] by chance, so they get no warning.
@@ -130,10 +130,10 @@ class Calibrator(Printed):
         self.from_logits = from_logits
         self.labels = labels
         self.pos_label = pos_label
-        self._problems: list[Problem] = []
+        self._problems: list[BinaryProblem] = []
         self._forms: list[Form] = []
         self._bands: list[dict[float, Band]] = []
-        self._multiclass: Softmax | None = None
+        self._multiclass: SoftmaxMap | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the constructor.
@@ -268,14 +268,14 @@ class Calibrator(Printed):
             The class-wise notion gets one map for each class; the others get a single map.
         """
         self._check_choices()
-        if METHODS[self.method].one is None:
+        if METHODS[self.method].fit_binary is None:
             raise InputError(
                 "method", "be a map of one score", self.method, hint="it needs the scores of all classes"
             )
         self.classes_, self.columns_ = task.labels, None
         self._vector = not task.notion.classwise
         self._positive = task.positive
-        if task.notion.one_class and task.positive is not None:
+        if task.notion.is_binary and task.positive is not None:
             # Only one class is mapped: the other classes together are the negative class.
             others = tuple(label for label in self.classes_ if label != self.classes_[task.positive])
             positive = self.classes_[task.positive]
@@ -298,28 +298,28 @@ class Calibrator(Printed):
         two = self._vector or len(data.labels) == 2
         self.notion_ = "class" if two else "classwise"
         method = METHODS[self.method]
-        if two and method.one is None:
+        if two and method.fit_binary is None:
             raise InputError(
                 "method", "be a map of one score", self.method, got=f"{self.method!r} for two classes"
             )
-        if two or method.many is None:
-            return self._fit_each(CalibrationTask.of(data, named(self.notion_)))
+        if two or method.fit_multiclass is None:
+            return self._fit_each(CalibrationTask.of(data, get_notion(self.notion_)))
         columns = class_order(data.score, data.code, data.weight, data.labels)
         place = np.argsort(columns)
         rows = Simplex.of(data.score[:, columns], place[data.code], data.weight, counts=data.counts)
         self.n_ = rows.n
         self._problems, self._forms, self._bands = [], [], []
-        self._multiclass = method.many(rows).ordered(place)
+        self._multiclass = method.fit_multiclass(rows).ordered(place)
         return self
 
     def _fit_each(self, task: CalibrationTask) -> Self:
         """Fit a single map, or one for each class (one-vs-rest)."""
-        fit = METHODS[self.method].one
+        fit = METHODS[self.method].fit_binary
         assert fit is not None
         options = {} if self.monotone == "auto" else {"monotone": bool(self.monotone)}
         self.n_, self.notion_ = float(task.n), task.notion.name
         self._multiclass = None
-        self._problems = [Problem(data) for data in task.problems]
+        self._problems = [BinaryProblem(data) for data in task.problems]
         self._forms = [fit(problem, **options) for problem in self._problems]
         self._bands = [{} for _ in self._problems]
         return self
@@ -399,7 +399,7 @@ class Calibrator(Printed):
             low, high = self._multiclass.interval(score, NormalDist().inv_cdf((1 + level) / 2))
         else:
             ends = [self._band(k, level).ends(column) for k, column in enumerate(self._columns(score))]
-            low, high = (self._joined(part) for part in zip(*ends, strict=True))
+            low, high = (self._joined(end_columns) for end_columns in zip(*ends, strict=True))
         # The upper end of the positive class is the lower end of the negative class.
         return np.minimum(np.minimum(low, high), middle), np.maximum(np.maximum(low, high), middle)
 
@@ -434,7 +434,7 @@ class Calibrator(Printed):
         if not self._vector and len(self._forms) > 1:
             raise InputError("y_prob", "be scores of one class", score.shape)
         form = self._forms[0]
-        assert isinstance(form, Pair)
+        assert isinstance(form, VennAbersPair)
         return form.pair(self._columns(score)[0])
 
     def to_json(self) -> str:
@@ -498,7 +498,7 @@ class Calibrator(Printed):
         saved = SavedCalibrator.from_json(text)
         made = cls(saved.method, from_logits=saved.from_logits)
         made.classes_, made.n_, made.columns_ = saved.classes, saved.n, saved.columns
-        made.notion_ = named(saved.notion).name
+        made.notion_ = get_notion(saved.notion).name
         made._vector, made._positive = saved.vector, saved.positive
         made._forms, made._multiclass = list(saved.maps), saved.multiclass
         made._bands = [{band.level: band for band in bands} for bands in saved.bands]
@@ -524,7 +524,7 @@ class Calibrator(Printed):
         ...     Calibrator.load(f"{folder}/map.json")
         Calibrator('beta', n=2)
         """
-        write_whole(path, [self.to_json().encode()])
+        write_atomic(path, [self.to_json().encode()])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibrator:
@@ -701,7 +701,7 @@ class Calibrator(Printed):
                 known = ", ".join(f"{each:g}" for each in sorted(bands))
                 raise InputError("level", f"be one that was saved with the map: {known}", level)
             problem = self._problems[k]
-            about = problem.average, problem.held, problem.data.support
+            about = problem.average, problem.observed, problem.data.support
             bands[level] = Band.of(level, beyond_all_scores(*about, level))
         return bands[level]
 
@@ -717,8 +717,8 @@ class Calibrator(Printed):
             rule = f"{shape}, like the scores it has learned from"
             raise InputError("y_prob", rule, score.shape, got=f"shape {score.shape}")
         if names is not None and not self._vector:
-            told = inputs.classes_of_columns(names, self.classes_, size, self.labels)
-            score = score[:, [told.index(label) for label in self.classes_]]
+            classes_of_names = inputs.classes_of_columns(names, self.classes_, size, self.labels)
+            score = score[:, [classes_of_names.index(label) for label in self.classes_]]
         return score.astype(np.float64, copy=False)
 
     def _check_choices(self) -> None:
@@ -778,9 +778,9 @@ def _probabilities(logits: Any) -> Array:
             got="probabilities: rows in [0, 1] that sum to 1",
             hint="leave out from_logits=True, or pass the logits that the softmax was taken of",
         )
-    named = softmax(array).view(_Columns)
-    named.columns = inputs.column_names(logits)
-    return named
+    probabilities = softmax(array).view(_Columns)
+    probabilities.columns = inputs.column_names(logits)
+    return probabilities
 
 
 def _in_unit_interval(array: Array) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from calibrant.inputs import InputError, Predictions, some_rows
+from calibrant.inputs import InputError, Predictions, select_rows
 from calibrant.maps.calibrator import Calibrator
 from calibrant.maps.methods import METHODS
 from calibrant.parallel import parallel_map
@@ -21,7 +21,7 @@ MOST_REPEATED = 1 << 22
 def methods_for(data: Predictions) -> list[str]:
     """Return the names of the applicable methods; multiclass methods need more than two classes."""
     two = data.score.ndim == 1 or len(data.labels) == 2
-    return [name for name, method in METHODS.items() if not two or method.one is not None]
+    return [name for name, method in METHODS.items() if not two or method.fit_binary is not None]
 
 
 def folds_of(data: Predictions, cv: int, rng: np.random.Generator) -> Array:
@@ -47,7 +47,7 @@ def folds_of(data: Predictions, cv: int, rng: np.random.Generator) -> Array:
     return np.asarray(fold[unit])
 
 
-def in_folds(data: Predictions, cv: int, rng: np.random.Generator) -> tuple[Predictions, Array]:
+def rows_in_folds(data: Predictions, cv: int, rng: np.random.Generator) -> tuple[Predictions, Array]:
     """Return the rows and the fold of each row; a row with a count is divided among the folds.
 
     The folds are the same as for repeated rows. Above `MOST_REPEATED` rows each count is divided evenly.
@@ -56,7 +56,7 @@ def in_folds(data: Predictions, cv: int, rng: np.random.Generator) -> tuple[Pred
     --------
     >>> from calibrant.inputs import predictions
     >>> data = predictions([0, 1], [0.2, 0.6], counts=[2, 4])
-    >>> rows, fold = in_folds(data, 2, np.random.default_rng(0))
+    >>> rows, fold = rows_in_folds(data, 2, np.random.default_rng(0))
     >>> rows.code, rows.weight, fold
     (array([False, False,  True,  True]), array([1, 1, 2, 2]), array([0, 1, 0, 1]))
     """
@@ -64,14 +64,14 @@ def in_folds(data: Predictions, cv: int, rng: np.random.Generator) -> tuple[Pred
         return data, folds_of(data, cv, rng)
     if data.n_rows <= MOST_REPEATED:
         row = np.repeat(np.arange(len(data.code)), data.weight)
-        fold = folds_of(some_rows(replace(data, weight=None), row), cv, rng)
+        fold = folds_of(select_rows(replace(data, weight=None), row), cv, rng)
         pair, count = np.unique(row * cv + fold, return_counts=True)
     else:
         first = rng.permuted(np.tile(np.arange(cv), (len(data.code), 1)), axis=1)
         each = (data.weight[:, None] // cv + (first < data.weight[:, None] % cv)).ravel()
         pair = np.flatnonzero(each)
         count = each[pair]
-    return replace(some_rows(data, pair // cv), weight=count), pair % cv
+    return replace(select_rows(data, pair // cv), weight=count), pair % cv
 
 
 def cross_fitted(data: Predictions, method: str, fold: Array) -> Predictions:
@@ -88,15 +88,15 @@ def cross_fitted(data: Predictions, method: str, fold: Array) -> Predictions:
     return joined(data, fold, parallel_map(partial(mapped, data, method, fold), numbers))
 
 
-def joined(data: Predictions, fold: Array, parts: Iterable[Array]) -> Predictions:
+def joined(data: Predictions, fold: Array, scores_by_fold: Iterable[Array]) -> Predictions:
     """Return the rows with their scores replaced by those of each fold."""
     score = np.empty(data.score.shape)
-    for k, part in enumerate(parts):
-        score[fold == k] = part
+    for k, fold_scores in enumerate(scores_by_fold):
+        score[fold == k] = fold_scores
     return replace(data, score=score)
 
 
 def mapped(data: Predictions, method: str, fold: Array, k: int) -> Array:
     """Return the scores of fold `k`, calibrated by a map fitted to the other folds."""
     test = fold == k
-    return Calibrator(method)._fit_predictions(some_rows(data, ~test)).predict_proba(data.score[test])
+    return Calibrator(method)._fit_predictions(select_rows(data, ~test)).predict_proba(data.score[test])

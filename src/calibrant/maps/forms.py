@@ -206,12 +206,12 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class VennAbersPair:
     """Two tables, for an outcome of 0 and for an outcome of 1 (Venn-Abers).
 
     >>> low = Table(np.array([0.0]), np.array([0.2]), "score", "from")
     >>> high = Table(np.array([0.0]), np.array([0.4]), "score", "upto")
-    >>> Pair(low, high).probability(np.array([0.5])).round(3)
+    >>> VennAbersPair(low, high).probability(np.array([0.5])).round(3)
     array([0.333])
     """
 
@@ -256,7 +256,7 @@ class Pair:
 
 
 #: Functional form of a fitted map of a single score.
-Form: TypeAlias = Formula | Bounded | Table | Pair
+Form: TypeAlias = Formula | Bounded | Table | VennAbersPair
 
 
 def _sql_number(value: float) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calibrant.maps import binary as one
-from calibrant.maps.forms import Bounded, Form, Formula, Pair, Table
-from calibrant.maps.multiclass import Softmax, fit_matrix, fit_softmax, fit_temperature, fit_vector
+from calibrant.maps import binary
+from calibrant.maps.forms import Bounded, Form, Formula, Table, VennAbersPair
+from calibrant.maps.multiclass import SoftmaxMap, fit_matrix, fit_softmax, fit_temperature, fit_vector
 from calibrant.score_data.simplex import Simplex
 
 
@@ -29,25 +29,25 @@ class Method:
     """
 
     summary: str
-    one: Callable[..., Form] | None = None
-    many: Callable[[Simplex], Softmax] | None = None
+    fit_binary: Callable[..., Form] | None = None
+    fit_multiclass: Callable[[Simplex], SoftmaxMap] | None = None
     forms: tuple[type[Form], ...] = (Formula,)
 
 
 METHODS: dict[str, Method] = {
-    "auto": Method("Bayesian average of calibration maps", one.auto, fit_softmax, (Bounded, Table)),
-    "identity": Method("unchanged scores", one.identity),
-    "temperature": Method("temperature scaling", one.temperature, fit_temperature),
-    "sigmoid": Method("Platt scaling of the log-odds, with smoothed targets", one.platt),
-    "logistic": Method("logistic regression on the log-odds", one.affine),
-    "beta": Method("beta calibration", one.beta),
-    "quadratic": Method("logistic regression on the log-odds and their square", one.quadratic),
-    "spline": Method("smooth function of the log-odds", one.spline, forms=(Table,)),
-    "isotonic": Method("isotonic regression", one.isotonic, forms=(Table,)),
-    "isotonic-safe": Method("isotonic regression, never 0 or 1", one.isotonic_safe, forms=(Table,)),
-    "venn-abers": Method("inductive Venn-Abers predictor", one.by_venn_abers, forms=(Pair,)),
-    "histogram": Method("histogram binning, 15 bins of equal mass", one.histogram, forms=(Table,)),
-    "density": Method("calibration curve of kernel densities", one.density, forms=(Table,)),
+    "auto": Method("Bayesian average of calibration maps", binary.auto, fit_softmax, (Bounded, Table)),
+    "identity": Method("unchanged scores", binary.identity),
+    "temperature": Method("temperature scaling", binary.temperature, fit_temperature),
+    "sigmoid": Method("Platt scaling of the log-odds, with smoothed targets", binary.platt),
+    "logistic": Method("logistic regression on the log-odds", binary.affine),
+    "beta": Method("beta calibration", binary.beta),
+    "quadratic": Method("logistic regression on the log-odds and their square", binary.quadratic),
+    "spline": Method("smooth function of the log-odds", binary.spline, forms=(Table,)),
+    "isotonic": Method("isotonic regression", binary.isotonic, forms=(Table,)),
+    "isotonic-safe": Method("isotonic regression, never 0 or 1", binary.isotonic_safe, forms=(Table,)),
+    "venn-abers": Method("inductive Venn-Abers predictor", binary.by_venn_abers, forms=(VennAbersPair,)),
+    "histogram": Method("histogram binning, 15 bins of equal mass", binary.histogram, forms=(Table,)),
+    "density": Method("calibration curve of kernel densities", binary.density, forms=(Table,)),
     "vector": Method("vector scaling", None, fit_vector),
     "matrix": Method("matrix scaling with a structured matrix", None, fit_matrix),
 }

@@ -39,7 +39,7 @@ NEWTON_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Softmax:
+class SoftmaxMap:
     """A fitted map of three or more classes.
 
     Attributes
@@ -76,7 +76,7 @@ class Softmax:
     doubt: Annotated[float, Bounds(0, FAR_FROM_OVERFLOW.high)] = 0.0
     floor: Share = 0.0
 
-    def ordered(self, columns: Array) -> Softmax:
+    def ordered(self, columns: Array) -> SoftmaxMap:
         """Return the same map with the classes in the order of these columns."""
         if self.blocks is None:
             return self
@@ -92,11 +92,11 @@ class Softmax:
         if self.untouched == 1:
             return self._above_floor(np.array(score, dtype=np.float64))
         out = np.empty(score.shape)
-        for part in self.parts(len(score)):
-            tempered = self.tempered(score[part])
-            out[part] = (1 - self.bent) * tempered
+        for chunk in self.parts(len(score)):
+            tempered = self.tempered(score[chunk])
+            out[chunk] = (1 - self.bent) * tempered
             for drawn in self._drawn(tempered):
-                out[part] += self.bent / len(self.draws) * drawn
+                out[chunk] += self.bent / len(self.draws) * drawn
         return self._above_floor(self.untouched * score + (1 - self.untouched) * out)
 
     def _above_floor(self, probability: Array) -> Array:
@@ -112,8 +112,8 @@ class Softmax:
         It need not contain the probability itself, which is an average that includes the original scores.
         """
         low, high = np.empty(score.shape), np.empty(score.shape)
-        for part in self.parts(len(score)):
-            tempered = self.tempered(score[part])
+        for chunk in self.parts(len(score)):
+            tempered = self.tempered(score[chunk])
             start = log_odds(tempered)
             mean, square = np.zeros(start.shape), np.zeros(start.shape)
             for drawn in self._drawn(tempered):
@@ -121,8 +121,8 @@ class Softmax:
                 mean += self.bent / len(self.draws) * away
                 square += self.bent / len(self.draws) * away * away
             sd = np.sqrt(np.maximum(square - mean * mean, 0.0) + self._slope_sd(tempered) ** 2)
-            low[part] = expit(start + mean - deviate * sd)
-            high[part] = expit(start + mean + deviate * sd)
+            low[chunk] = expit(start + mean - deviate * sd)
+            high[chunk] = expit(start + mean + deviate * sd)
         return low, high
 
     def _slope_sd(self, tempered: Array) -> Array:
@@ -159,7 +159,7 @@ def log_odds(p: Array) -> Array:
     return np.asarray(np.log(np.maximum(p, ZERO_RANGE[0])) - np.log(np.maximum(1 - p, ZERO_RANGE[0])))
 
 
-def fit_softmax(rows: Simplex) -> Softmax:
+def fit_softmax(rows: Simplex) -> SoftmaxMap:
     """Fit the model average of identity, temperature scaling and the softmax posterior."""
     start = fit_temperature(rows)
     posterior = SoftmaxPosterior.of(_tempered(rows, start), kind=_dtype(rows))
@@ -183,7 +183,7 @@ def fit_softmax(rows: Simplex) -> Softmax:
         start,
         blocks=posterior.blocks,
         draws=draws,
-        bent=posterior.chance,
+        bent=posterior.gap_probability,
         untouched=1.0 if keep_identity else untouched,
         doubt=float((information + 1 / spread) ** -0.5),
         floor=_floor(rows) if keep_identity else NEAREST,
@@ -197,7 +197,7 @@ def _floor(rows: Simplex) -> float:
     return certainty_bound(excluding, other) / (rows.n_classes - 1)
 
 
-def _tempered(rows: Simplex, start: Softmax) -> Simplex:
+def _tempered(rows: Simplex, start: SoftmaxMap) -> Simplex:
     """Return temperature-scaled rows in a random order that is invariant under rounding and class order."""
     hashed = np.einsum("ij,ij->i", rows.score, rows.score) * HASH_SCALE % 1.0
     rows = rows[np.argsort(hashed, kind="stable")]
@@ -208,12 +208,12 @@ def _dtype(rows: Simplex) -> DTypeLike:
     return np.float64 if rows.score.size <= MAX_DOUBLE else np.float32
 
 
-def fit_vector(rows: Simplex) -> Softmax:
+def fit_vector(rows: Simplex) -> SoftmaxMap:
     """Fit vector scaling: a shift and a slope of the log probability of each class."""
     return _fit_sizes(rows, _vector_sd())
 
 
-def fit_matrix(rows: Simplex) -> Softmax:
+def fit_matrix(rows: Simplex) -> SoftmaxMap:
     """Fit matrix scaling; with many classes, vector scaling."""
     matrix = {"matrix": MAPS.matrix_sd / rows.n_classes} if rows.n_classes <= FEW else {}
     return _fit_sizes(rows, _vector_sd() | matrix)
@@ -228,7 +228,7 @@ def _vector_sd() -> dict[str, float]:
     }
 
 
-def _fit_sizes(rows: Simplex, sizes: dict[str, float]) -> Softmax:
+def _fit_sizes(rows: Simplex, sizes: dict[str, float]) -> SoftmaxMap:
     """Return the posterior mode for blocks with given prior standard deviations."""
     start = fit_temperature(rows)
     tempered = _tempered(rows, start)
@@ -238,9 +238,9 @@ def _fit_sizes(rows: Simplex, sizes: dict[str, float]) -> Softmax:
     )
 
 
-def fit_temperature(rows: Simplex) -> Softmax:
+def fit_temperature(rows: Simplex) -> SoftmaxMap:
     """Fit temperature scaling by maximum a posteriori, with a normal prior of the log temperature."""
-    start = Softmax(rows.n_classes, 1.0, least_of(rows.score, ZERO_RANGE))
+    start = SoftmaxMap(rows.n_classes, 1.0, least_of(rows.score, ZERO_RANGE))
     # Rows are in random order: a first part locates the optimum, and one or two steps on all rows refine it.
     for subset in (rows[: max(1, CHUNK // rows.n_classes)], rows):
         for _ in range(NEWTON_STEPS):
@@ -260,15 +260,15 @@ def newton_slope(slope: float, gradient: Array, curvature: Array) -> Array:
     return np.asarray(slope * np.exp(np.clip(step, -0.5, 0.5)))
 
 
-def slope_derivatives(start: Softmax, score: Array, code: Array) -> tuple[Array, Array]:
+def slope_derivatives(start: SoftmaxMap, score: Array, code: Array) -> tuple[Array, Array]:
     """Return the derivative of the log-likelihood of each row by the slope, and minus the second one."""
     first, second = np.empty(len(score)), np.empty(len(score))
-    for part in start.parts(len(score)):
-        log = np.log(np.maximum(score[part].astype(np.float64, copy=False), start.least))
+    for chunk in start.parts(len(score)):
+        log = np.log(np.maximum(score[chunk].astype(np.float64, copy=False), start.least))
         p = softmax(start.slope * log)
         mean = np.einsum("ij,ij->i", p, log)
-        first[part] = log[np.arange(len(log)), code[part]] - mean
-        second[part] = np.einsum("ij,ij,ij->i", p, log, log) - mean * mean
+        first[chunk] = log[np.arange(len(log)), code[chunk]] - mean
+        second[chunk] = np.einsum("ij,ij,ij->i", p, log, log) - mean * mean
     return first, np.maximum(second, 0.0)
 
 
@@ -276,9 +276,9 @@ def _likelihood(rows: Simplex, least: float, slope: float) -> float:
     """Return the log-likelihood of log probabilities multiplied by a slope."""
     total, step = 0.0, max(1, CHUNK // rows.n_classes)
     for first in range(0, len(rows.code), step):
-        part = slice(first, first + step)
-        z = slope * np.log(np.maximum(rows.score[part], least))
+        chunk = slice(first, first + step)
+        z = slope * np.log(np.maximum(rows.score[chunk], least))
         z -= z.max(axis=1, keepdims=True)
-        own = z[np.arange(len(z)), rows.code[part]]
-        total += float(rows.weight[part] @ (own - np.log(np.exp(z, out=z).sum(axis=1))))
+        label_logit = z[np.arange(len(z)), rows.code[chunk]]
+        total += float(rows.weight[chunk] @ (label_logit - np.log(np.exp(z, out=z).sum(axis=1))))
     return total

@@ -22,9 +22,9 @@ from calibrant.inputs.codec import (
 )
 from calibrant.maps.forms import Form
 from calibrant.maps.methods import METHODS
-from calibrant.maps.multiclass import Softmax
+from calibrant.maps.multiclass import SoftmaxMap
 from calibrant.score_data import Array
-from calibrant.tasks import named
+from calibrant.tasks import get_notion
 
 # Levels of the saved bands.
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -100,7 +100,7 @@ class SavedCalibrator(Serializable):
     columns: tuple[str, ...] | None
     maps: tuple[Form, ...]
     bands: tuple[tuple[Band, ...], ...]
-    multiclass: Softmax | None
+    multiclass: SoftmaxMap | None
 
     def _check_fields(self) -> None:
         """Raise an error for inconsistent fields."""
@@ -108,7 +108,7 @@ class SavedCalibrator(Serializable):
         self._check_classes()
         method, count = METHODS[self.method], len(self.classes)
         if self.multiclass is not None:
-            if method.many is None or self.vector:
+            if method.fit_multiclass is None or self.vector:
                 given = "a vector of scores" if self.vector else f"method {self.method!r}"
                 raise InputError("multiclass", f"be null for {given}")
             if self.multiclass.n_classes != count:
@@ -130,16 +130,16 @@ class SavedCalibrator(Serializable):
 
     def _check_classes(self) -> None:
         """Raise an error for duplicate classes, or for a number of classes that does not fit the notion."""
-        notion, count = named(self.notion), len(self.classes)
+        notion, count = get_notion(self.notion), len(self.classes)
         if count < 2 or len(set(self.classes)) < count:
             raise InputError("classes", "be at least two, each once", self.classes)
-        if self.vector and notion.one_class and count > 2:
+        if self.vector and notion.is_binary and count > 2:
             raise InputError("classes", "be two, the negative and the positive one", self.classes)
         if self.positive is not None and self.positive >= count:
             raise InputError("positive", f"be below {count}, the number of classes", self.positive)
-        if self.vector and notion.one_class and self.positive != 1:
+        if self.vector and notion.is_binary and self.positive != 1:
             raise InputError("positive", "be 1 for a vector of scores", self.positive)
-        if self.vector if notion.classwise else not self.vector and not (notion.one_class and count == 2):
+        if self.vector if notion.classwise else not self.vector and not (notion.is_binary and count == 2):
             rule = f"be {not self.vector} for notion {self.notion!r} and {count} classes"
             raise InputError("vector", rule, self.vector)
         if self.columns is not None and len(self.columns) != (1 if self.vector else count):

@@ -45,8 +45,8 @@ def _with_a_positive(mass: list[float], positive: list[float]) -> list[float]:
         y.append(y[-1] + p)
 
     def turns_left(a: int, b: int, c: int) -> bool:
-        one, both = x[b] - x[a], x[c] - x[a]
-        return one * (y[c] - y[a]) - (y[b] - y[a]) * both > ROUNDING * one * both
+        first_step, both_steps = x[b] - x[a], x[c] - x[a]
+        return first_step * (y[c] - y[a]) - (y[b] - y[a]) * both_steps > ROUNDING * first_step * both_steps
 
     # Corners of the convex minorant of all points, with the first corner on top of the stack.
     stack: list[int] = []

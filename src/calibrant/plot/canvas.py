@@ -14,7 +14,7 @@ from calibrant.curves import ByClass
 from calibrant.inputs import InputTypeError
 from calibrant.inputs.house_style import CALIBRATED, LINE, error_text, log_odds_ticks
 from calibrant.inputs.wording import count, percent, size_name
-from calibrant.tasks.notions import Reading, named
+from calibrant.tasks.notions import NotionWording, get_notion
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def attached(ax: Any, side: str, size: str, pad: float, **shared: Any) -> Any:
 
 def shade(ax: Any, result: Any) -> float:
     """Shade the scores that cannot occur (confidences below 1/C) and return the first that can."""
-    start = float(result.support[0]) if named(result.notion).top else 0.0
+    start = float(result.support[0]) if get_notion(result.notion).top else 0.0
     if start > 0:
         ax.axvspan(ax.get_xlim()[0], start, color=LINE, alpha=0.4, linewidth=0, zorder=0)
     return start
@@ -161,8 +161,8 @@ def drawn(ax: Any) -> NDArray[np.float64]:
     paths = [line.get_path() for line in ax.lines if line.get_label() != CALIBRATED]
     paths += [patch.get_path() for patch in ax.patches if isinstance(patch, StepPatch)]
     paths += [path for group in ax.collections if group.get_zorder() < 4 for path in group.get_paths()]
-    held = (path.interpolated(9).vertices for path in paths if len(path.vertices))
-    return np.concatenate([np.empty((0, 2)), *held])
+    outlines = (path.interpolated(9).vertices for path in paths if len(path.vertices))
+    return np.concatenate([np.empty((0, 2)), *outlines])
 
 
 def find_corner(ax: Any, text: Any, corners: Sequence[str]) -> tuple[str, int]:
@@ -177,9 +177,9 @@ def find_corner(ax: Any, text: Any, corners: Sequence[str]) -> tuple[str, int]:
     return best, covered[best]
 
 
-def reading_of(result: Any) -> Reading:
+def reading_of(result: Any) -> NotionWording:
     """Return how a person reads what a result compares."""
-    return named(result.notion).reading
+    return get_notion(result.notion).reading
 
 
 def axis_labels(result: Any) -> tuple[str, str]:
@@ -193,11 +193,11 @@ def axis_labels(result: Any) -> tuple[str, str]:
 
 def part_of(result: Any, part: str) -> Any:
     """Return the curve or the diagram to draw: the result itself, or that part of an assessment."""
-    found = getattr(result, part) if isinstance(result, Assessment) else result
-    if isinstance(found, ByClass):
+    chosen = getattr(result, part) if isinstance(result, Assessment) else result
+    if isinstance(chosen, ByClass):
         hint = "calibrant.plot.small_multiples draws one panel for each class"
         raise InputTypeError(part, "be of one class", got="one for each class", hint=hint)
-    return found
+    return chosen
 
 
 def size_text(n: float) -> str:

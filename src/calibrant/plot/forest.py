@@ -21,7 +21,7 @@ from calibrant.plot.canvas import Size, plain
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from calibrant.assessment.assessment import Row
+    from calibrant.assessment.assessment import SubgroupResult
     from calibrant.inference.comparison import Comparison
 
 ROW, REST = 0.25, 0.95  # inches of a row in a new figure, and of all that is not rows
@@ -49,8 +49,8 @@ def compare(result: Comparison, ax: Axes | None = None, *, figsize: Size = None)
     Axes
         The panel of the errors.
     """
-    names, shown = list(result.estimates), list(result.estimates.values())
-    ax, size, wide = _rows(ax, names, shown, share=1 / (1 + BESIDE), figsize=figsize)
+    names, estimates_shown = list(result.estimates), list(result.estimates.values())
+    ax, size, wide = _rows(ax, names, estimates_shown, share=1 / (1 + BESIDE), figsize=figsize)
     panel, wide = canvas.attached(ax, "right", f"{100 * BESIDE:g}%", 0.12, sharey=ax), wide * BESIDE
     panel.tick_params(labelleft=False)
     _ruled(panel, len(names))
@@ -63,7 +63,7 @@ def compare(result: Comparison, ax: Axes | None = None, *, figsize: Size = None)
     high = max([LEAST / 2, *(1.1 * difference.high for difference in differences)])
     name = canvas.fitted(result.baseline, wide, size)
     _axis(panel, low, high, wide, f"difference from\n{name}", "difference", inner="left")
-    _key(panel, shown)
+    _key(panel, estimates_shown)
     return ax
 
 
@@ -99,13 +99,13 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | Assessment, ax: Axes |
     elif isinstance(estimates, Estimate):
         overall, estimates = overall or estimates, estimates.by_class or {}
     ordered = sorted(estimates.items(), key=lambda item: -item[1].value)
-    shown = [estimate for _, estimate in ordered]
-    names, sizes = [name for name, _ in ordered], _sizes([estimate.n for estimate in shown])
-    ax, *_ = _rows(ax, names, shown, column=sizes, reach=overall, figsize=figsize)
+    estimates_shown = [estimate for _, estimate in ordered]
+    names, sizes = [name for name, _ in ordered], _sizes([estimate.n for estimate in estimates_shown])
+    ax, *_ = _rows(ax, names, estimates_shown, column=sizes, reach=overall, figsize=figsize)
     if overall is not None:
         ax.axvspan(overall.low, overall.high, color=house.ORANGE, alpha=0.16, linewidth=0, zorder=0.5)
         ax.axvline(overall.value, color=house.ORANGE, linewidth=1.4, zorder=1)
-    _key(ax, shown, overall)
+    _key(ax, estimates_shown, overall)
     return ax
 
 
@@ -115,7 +115,7 @@ def _sizes(n: Sequence[float]) -> list[str]:
     return ["n" if whole else "effective n", *(grouped(round(rows)) for rows in n)]
 
 
-def _gaps(rows: Sequence[Row], ax: Any, figsize: Size) -> Any:
+def _gaps(rows: Sequence[SubgroupResult], ax: Any, figsize: Size) -> Any:
     """Draw signed gaps, coloured by the side of 0 that the interval lies on."""
     from matplotlib.lines import Line2D
 
@@ -154,15 +154,15 @@ def estimators(
     Axes
     """
     estimates = estimates.by_estimator if isinstance(estimates, Assessment) else estimates
-    shown = list(estimates.values())
-    values = ["", *(f"{estimate.value:.3f}" for estimate in shown)]
-    ax, *_ = _rows(ax, list(estimates), shown, column=values, first=True, figsize=figsize)
-    ax.axvline(shown[0].value, color=house.BLUE, linewidth=0.8, alpha=0.5, zorder=1)
-    _key(ax, shown)
+    estimates_shown = list(estimates.values())
+    values = ["", *(f"{estimate.value:.3f}" for estimate in estimates_shown)]
+    ax, *_ = _rows(ax, list(estimates), estimates_shown, column=values, first=True, figsize=figsize)
+    ax.axvline(estimates_shown[0].value, color=house.BLUE, linewidth=0.8, alpha=0.5, zorder=1)
+    _key(ax, estimates_shown)
     return ax
 
 
-def _rows(ax: Any, names: Sequence[Any], shown: Sequence[Any], *, column: Sequence[str] = (),
+def _rows(ax: Any, names: Sequence[Any], estimates_shown: Sequence[Any], *, column: Sequence[str] = (),
           first: bool = False, reach: Estimate | None = None, share: float = 1.0,
           figsize: Size = None) -> tuple[Any, float, float]:  # fmt: skip
     """Draw one row for each estimate; return the Axes, the size of the type and the inches left beside names.
@@ -170,29 +170,31 @@ def _rows(ax: Any, names: Sequence[Any], shown: Sequence[Any], *, column: Sequen
     `column` is a header and a text for each row, `first` says whether only the first is in full colour,
     `reach` must lie on the axis too, and `share` is the part of the space that the panel will have.
     """
-    if not shown:
+    if not estimates_shown:
         raise ValueError("estimates must map at least one name to an Estimate, got none")
-    count, ax = len(shown), _new(len(shown), figsize) if ax is None else ax
+    count, ax = len(estimates_shown), _new(len(estimates_shown), figsize) if ax is None else ax
     size = _size(ax, count)
     labels = [canvas.fitted(name, SHARE * canvas.space(ax), size) for name in names]
     ax.set(yticks=range(count), ylim=(count - 0.5, -0.5))
     ax.set_yticklabels(labels, size=size)
     _ruled(ax, count)
-    signed = hasattr(shown[0], "expected")
-    null = [each.expected if signed else each.null.mean for each in shown]
+    signed = hasattr(estimates_shown[0], "expected")
+    null = [each.expected if signed else each.null.mean for each in estimates_shown]
     if not signed:
         tick = min(11.0, 0.7 * _points(ax, count))
         ticks = ax.scatter(null, range(count), tick**2, house.GREY, marker="|", zorder=2)
         ticks.set(linewidth=0.14 * tick, clip_on=False)
-    _intervals(ax, range(count), shown, front=1 if first else count, signed=signed)
+    _intervals(ax, range(count), estimates_shown, front=1 if first else count, signed=signed)
     if first:
         ax.get_yticklabels()[0].set_fontweight("bold")
     beside = max((canvas.width_of(text, size) for text in column), default=0.0)
     names_take = max(canvas.width_of(label, size) for label in labels)
     wide = share * max(canvas.space(ax) - names_take - beside - 0.25, 0.5)
-    top = max(LEAST, *null, *(estimate.high for estimate in shown), 0.0 if reach is None else reach.high)
-    low = -max(top, *(-each.low for each in shown)) if signed else 0.0
-    measured = (house.GAP, "frequency minus score", "gap") if signed else _measured(shown)
+    top = max(
+        LEAST, *null, *(estimate.high for estimate in estimates_shown), 0.0 if reach is None else reach.high
+    )
+    low = -max(top, *(-each.low for each in estimates_shown)) if signed else 0.0
+    measured = (house.GAP, "frequency minus score", "gap") if signed else _measured(estimates_shown)
     _axis(ax, 1.06 * low, 1.06 * max(top, -low), wide, *measured, inner="right" if share < 1 else "")
     style = {"textcoords": "offset points", "ha": "right", "size": size, "annotation_clip": False}
     for i, text in enumerate(column[1:]):
@@ -230,12 +232,18 @@ def _size(ax: Any, count: int) -> float:
 
 
 def _intervals(
-    ax: Any, rows: Sequence[int], shown: Sequence[Any], front: int | None = None, signed: bool = False
+    ax: Any,
+    rows: Sequence[int],
+    estimates_shown: Sequence[Any],
+    front: int | None = None,
+    signed: bool = False,
 ) -> None:
     """Draw values and intervals: by side if signed, and hollow and grey behind the first `front`."""
-    front, pitch = len(shown) if front is None else front, _points(ax, max(len(ax.get_yticks()), 1))
-    value, low, high = (np.array([getattr(each, end) for each in shown]) for end in ("value", "low", "high"))
-    behind = np.arange(len(shown)) >= front
+    front, pitch = len(estimates_shown) if front is None else front, _points(ax, max(len(ax.get_yticks()), 1))
+    value, low, high = (
+        np.array([getattr(each, end) for each in estimates_shown]) for end in ("value", "low", "high")
+    )
+    behind = np.arange(len(estimates_shown)) >= front
     side = house.sides(0.0, low, high)
     color = np.where(behind, house.SOFT, np.array(house.SIDE_COLORS)[side] if signed else house.BLUE)
     y = np.asarray(rows)
@@ -274,20 +282,26 @@ def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: st
     ax.set_xlabel(next((label for label in labels if canvas.width_of(label, size) <= wide), labels[-1]))
 
 
-def _measured(shown: Sequence[Estimate]) -> tuple[str, str]:
+def _measured(estimates_shown: Sequence[Estimate]) -> tuple[str, str]:
     """Return what the axis shows, with and without the question asked."""
-    norms, asked = {estimate.norm for estimate in shown}, {estimate.notion for estimate in shown}
-    name = NAMES[shown[0].norm] if len(norms) == 1 else "calibration error"
-    if shown[0].label is not None and len({str(estimate.label) for estimate in shown}) == 1:
-        asked = {f"class {plain(shown[0].label)}"} if len(asked) == 1 else asked
-    return (f"{name} ({asked.pop()})" if len(asked) == 1 else name), name
+    norms, subjects = (
+        {estimate.norm for estimate in estimates_shown},
+        {estimate.notion for estimate in estimates_shown},
+    )
+    name = NAMES[estimates_shown[0].norm] if len(norms) == 1 else "calibration error"
+    if (
+        estimates_shown[0].label is not None
+        and len({str(estimate.label) for estimate in estimates_shown}) == 1
+    ):
+        subjects = {f"class {plain(estimates_shown[0].label)}"} if len(subjects) == 1 else subjects
+    return (f"{name} ({subjects.pop()})" if len(subjects) == 1 else name), name
 
 
-def _key(ax: Any, shown: Sequence[Estimate], overall: Estimate | None = None) -> None:
+def _key(ax: Any, estimates_shown: Sequence[Estimate], overall: Estimate | None = None) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    levels = {estimate.level for estimate in shown}
+    levels = {estimate.level for estimate in estimates_shown}
     level = canvas.level_text(levels.pop()) if len(levels) == 1 else "interval"
     entries: list[Any] = [
         Line2D([], [], color=house.BLUE, marker="o", ms=4.6, lw=1.6),

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.assessment import Assessment
 from calibrant.assessment.probability_transfer import pairs
-from calibrant.assessment.text import sure
+from calibrant.assessment.text import is_rejected
 from calibrant.curves import ByClass
 from calibrant.inputs import InputError
 from calibrant.inputs import house_style as house
@@ -87,11 +87,17 @@ def small_multiples(results: Pictures | Assessment, axes: Any = None, *, histogr
         _, facts = ("", [canvas.size_text(result.n)]) if scores else canvas.words(result)
         facts = facts if scores else [f"in the corners: {facts[0].rpartition(' ')[0]}", *facts[1:]]
         every = [canvas.handles(each) for each in panels[:count]]
-        named = {label: mark for marks, labels in every for mark, label in zip(marks, labels, strict=True)}
+        estimator_text = {
+            label: mark for marks, labels in every for mark, label in zip(marks, labels, strict=True)
+        }
         if scores:
-            named = dict(zip(["of the class", "of another class"], canvas.handles(ax)[0], strict=True))
+            estimator_text = dict(
+                zip(["of the class", "of another class"], canvas.handles(ax)[0], strict=True)
+            )
         key = {"title": ", ".join(facts), "ncols": 3, **canvas.KEY}
-        written = ax.figure.legend(list(named.values()), list(named), loc="outside lower center", **key)
+        written = ax.figure.legend(
+            list(estimator_text.values()), list(estimator_text), loc="outside lower center", **key
+        )
         if figsize is None:  # the panels keep their size
             extra = written.get_window_extent().height / ax.figure.dpi + 0.25 * (total > count)
             ax.figure.set_figheight(ax.figure.get_figheight() + max(extra - 0.35, 0.0))
@@ -139,13 +145,13 @@ def probability_transfer(assessment: Assessment, ax: Axes | None = None, *, figs
         rule = 'be of notion="canonical" with 3 to 12 classes'
         got = f"{assessment.notion}, {len(assessment.classes)} classes"
         raise InputError("assessment", rule, got=got)
-    where, names = assessment.probability_transfer, assessment.classes
+    transfer, names = assessment.probability_transfer, assessment.classes
     _, ax = canvas.panel(ax, 0.95, figsize)
-    most = max(float(np.abs(where.taken).max()), 1e-9)
+    most = max(float(np.abs(transfer.taken).max()), 1e-9)
     shades = LinearSegmentedColormap.from_list(
         "transfer", [_pale(house.BLUE), "#ffffff", _pale(house.ORANGE)]
     )
-    ax.imshow(where.taken, cmap=shades, vmin=-most, vmax=most)
+    ax.imshow(transfer.taken, cmap=shades, vmin=-most, vmax=most)
     ticks = range(len(names))
     wide = 0.25 * canvas.space(ax)
     labels = [canvas.fitted(name, wide, "medium") for name in names]
@@ -162,10 +168,10 @@ def probability_transfer(assessment: Assessment, ax: Axes | None = None, *, figs
     cell = canvas.inches(ax) / len(names)
     if cell >= NUMBERED:
         size = min(24 * cell, 9)
-        rejected = sure(assessment.estimate, assessment.level)
-        known = [pair for pair in pairs(where, assessment.level) if pair.low > 0 and rejected]
+        rejected = is_rejected(assessment.estimate, assessment.level)
+        known = [pair for pair in pairs(transfer, assessment.level) if pair.low > 0 and rejected]
         certain = {frozenset(pair[:2]) for pair in known}
-        for (row, column), value in np.ndenumerate(where.taken):
+        for (row, column), value in np.ndenumerate(transfer.taken):
             if row != column:
                 style: dict[str, Any] = {"color": house.SOFT}
                 if frozenset((row, column)) in certain:

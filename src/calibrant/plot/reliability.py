@@ -135,8 +135,8 @@ def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None 
         tint = 0.16 if banded or result.discrete else 0.0
         _line(ax, result, 0.0, color, None, dashes, mark, tint, dodge=i - (len(drawn) - 1) / 2)
         entry = f"{plain(name, 16)}, {house.error_text(result.error)}"
-        look = {"marker": mark, "linestyle": ""} if result.discrete else {"linestyle": dashes}
-        ax.plot([], [], color=color, linewidth=1.6, label=entry, **look)
+        line_style = {"marker": mark, "linestyle": ""} if result.discrete else {"linestyle": dashes}
+        ax.plot([], [], color=color, linewidth=1.6, label=entry, **line_style)
     size, *level = canvas.words(result, "")[1]
     facts = [size] if len({round(curve.n) for curve in drawn.values()}) == 1 else []
     level = [text.replace("band", "bands") for text in level]
@@ -245,14 +245,14 @@ def _colored(result: Any, color: str | None, label: str | None) -> tuple[Any, Se
 
 
 def _bins(ax: Any, result: ReliabilityDiagram, color: str | None, label: str | None) -> None:
-    held = (result.count > 0) & np.isfinite(result.frequency)
+    drawable = (result.count > 0) & np.isfinite(result.frequency)
     share = result.count / np.max(result.count, initial=1e-300)
     # The root keeps a bin of 1 % of the sample visible beside one of 84 %.
     area = 10 + (min(max(3.2 * canvas.inches(ax), 5.0), 9.0) ** 2 - 10) * np.sqrt(share)
     side, colors, names = _colored(result, color, label)
     frequency = np.clip(result.frequency, *ax.get_ylim())  # a frequency of 0 has no log-odds
-    for k in np.unique(side[held]):
-        these = held & (side == k)
+    for k in np.unique(side[drawable]):
+        these = drawable & (side == k)
         ax.vlines(result.score[these], result.low[these], result.high[these], colors[k], lw=1, zorder=3)
         marks = ax.scatter(result.score[these], frequency[these], area[these], colors[k], zorder=4)
         marks.set(edgecolor=ax.get_facecolor(), linewidth=0.4, label=names[k])
@@ -279,24 +279,24 @@ def _line(ax: Any, result: Any, base: Any, color: str | None, label: str | None,
     named: set[int] = set()
     keys = {*zip(side[known].tolist(), (-fade[known]).tolist(), strict=True)}
     for k, strength in ((k, -minus) for k, minus in sorted(keys)):
-        held = known & (side == k) & (fade == strength)
+        drawable = known & (side == k) & (fade == strength)
         style = {"color": colors[k], "alpha": 0.3 + 0.7 * strength, "zorder": 2.5 + strength / 2}
         name = names[k] if k not in named and (strength > 0 or color is not None) else None
         named |= {k} if name is not None else set()
         if result.discrete:
-            ax.vlines(x[held], low[held], high[held], linewidth=width, transform=moved, **style)
+            ax.vlines(x[drawable], low[drawable], high[drawable], linewidth=width, transform=moved, **style)
             size = {"markersize": 3 * width, "linestyle": "", "transform": moved, "clip_on": not logit}
-            ax.plot(x[held], middle[held], mark, label=name, **size, **style)
+            ax.plot(x[drawable], middle[drawable], mark, label=name, **size, **style)
             continue
-        held |= known & np.append(False, held[:-1])  # so that neighbours meet
+        drawable |= known & np.append(False, drawable[:-1])  # so that neighbours meet
         if banded and strength > 0:
             flat: dict[str, Any] = {"color": colors[k], "alpha": tint * strength}
             if color is None:  # neighbours overlap by a pixel, which transparent colours would show
                 share, paper = np.array([tint * strength]), np.array(to_rgb(ax.get_facecolor()))
                 flat = {"color": [paper + share * (np.array(to_rgb(colors[k])) - paper)]}
-            ax.fill_between(x, low, high, held, linewidth=0, zorder=1.5, **flat)
+            ax.fill_between(x, low, high, drawable, linewidth=0, zorder=1.5, **flat)
         line = {"linestyle": dashes, "linewidth": width * (0.5 + 0.5 * strength)}
-        ax.plot(x, np.where(held, middle, np.nan), label=name, **line, **style)
+        ax.plot(x, np.where(drawable, middle, np.nan), label=name, **line, **style)
 
 
 def _strength(x: Any, n_eff: Any) -> Any:

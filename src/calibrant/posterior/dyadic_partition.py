@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.parallel import cached_property
-from calibrant.posterior.process import Shrunk
-from calibrant.posterior.variance_time import running
+from calibrant.posterior.process import ShrunkenCoefficients
+from calibrant.posterior.variance_time import cumulative_sums
 from calibrant.score_data import Array
 from calibrant.settings import PRIOR, geometric
 
@@ -49,7 +49,7 @@ class _Layout(NamedTuple):
         """Return the indices of the ranges of a level."""
         return slice(2**depth - 1, 2 ** (depth + 1) - 1)
 
-    def spread(self, depth: int, values: Array) -> Array:
+    def repeat_over_cells(self, depth: int, values: Array) -> Array:
         """Repeat the values of the ranges of a level over their cells."""
         ranges = self.level(depth)
         return np.repeat(values, self.last[ranges] - self.first[ranges], axis=-1)
@@ -64,14 +64,14 @@ def _layout(cells: int) -> _Layout:
     )
 
 
-def waving_levels(cells: int) -> list[int]:
+def process_levels(cells: int) -> list[int]:
     """Return the levels whose ranges may have a process: equal lengths of enough cells."""
     if cells & (cells - 1):
         return []
     return [k for k in range(1, int(np.log2(cells)) + 1) if cells >> k >= PRIOR.shortest_process]
 
 
-class _Flat(NamedTuple):
+class _ConstantGaps(NamedTuple):
     """A constant gap in each range: log Bayes factor against no gap, posterior mean and variance."""
 
     log_bayes_factor: Array
@@ -80,7 +80,7 @@ class _Flat(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Wave(Shrunk):
+class _RangeProcess(ShrunkenCoefficients):
     """An independent Gaussian process in each range of a level, in units of the noise.
 
     Attributes
@@ -98,7 +98,7 @@ class _Wave(Shrunk):
     shrink: Array
 
 
-class _Summed(NamedTuple):
+class _PartitionSum(NamedTuple):
     """One of the two trees, summed over all partitions.
 
     Attributes
@@ -140,11 +140,11 @@ class DyadicPartition:
 
     def _sums(self, array: Array) -> Array:
         """Sum over the cells of each range, for all levels."""
-        total = running(array)
+        total = cumulative_sums(array)
         return np.asarray(total[:, self.layout.last] - total[:, self.layout.first])
 
     @cached_property
-    def flat(self) -> _Flat:
+    def constant_gap(self) -> _ConstantGaps:
         """A constant gap in each range."""
         width = self._sums(self.signal_to_noise**2)
         sums = self._sums(self.signal_to_noise * self.x)
@@ -158,21 +158,21 @@ class DyadicPartition:
             variance = size / (1 + width * size)
             variances.append(variance)
             logs.append(half_square * variance + (0.5 * np.log(variance / size) - log(len(sds))))
-        log_bayes_factor, weights = mixed(logs)
+        log_bayes_factor, weights = log_sum_and_weights(logs)
         shrinkage = sum(weight * variance for weight, variance in zip(weights, variances, strict=True))
         mean_square = sum(weight * variance**2 for weight, variance in zip(weights, variances, strict=True))
-        return _Flat(
+        return _ConstantGaps(
             log_bayes_factor,
             shrinkage * sums,
             shrinkage + square * np.maximum(mean_square - shrinkage**2, 0.0),
         )
 
     @cached_property
-    def waves(self) -> dict[int, _Wave]:
+    def processes(self) -> dict[int, _RangeProcess]:
         """An independent process in each range, for the levels that may have one."""
-        return {level: self._wave(level) for level in waving_levels(self.x.shape[-1])}
+        return {level: self._range_process(level) for level in process_levels(self.x.shape[-1])}
 
-    def _wave(self, level: int) -> _Wave:
+    def _range_process(self, level: int) -> _RangeProcess:
         """Compute the posterior of the processes in the ranges of a level."""
         from scipy.fft import dct
 
@@ -198,34 +198,34 @@ class DyadicPartition:
             likelihood = np.matmul(others, spectrum[..., None])[..., 0]
             cost = np.log1p(signal).sum(axis=-1, keepdims=True)
             shapes.append(0.5 * (likelihood - cost) + log((1 - no_shape) / len(sds)))
-        mean_log, by_mean = mixed(means)
-        shape_log, by_shape = mixed(shapes)
+        mean_log, by_mean = log_sum_and_weights(means)
+        shape_log, by_shape = log_sum_and_weights(shapes)
         shrink = np.empty_like(z)
         shrink[..., 0] = sum(w * share for w, share in zip(by_mean[1:], shares, strict=True))
         shrink[..., 1:] = sum(w[..., None] * share for w, share in zip(by_shape[1:], spectra, strict=True))
-        return _Wave(mean_log + shape_log, z, shrink)
+        return _RangeProcess(mean_log + shape_log, z, shrink)
 
     @cached_property
     def _gaps(self) -> tuple[list[Array], list[Array]]:
         """Log Bayes factor of a gap in each range, and probability that it is constant, by level."""
-        logs, flats, process = [], [], PRIOR.process_weight
+        logs, constant_gaps, process = [], [], PRIOR.process_weight
         for level in range(self.layout.depth + 1):
-            log_gap = self.flat.log_bayes_factor[:, self.layout.level(level)]
-            flat = np.ones_like(log_gap)
-            if level in self.waves:
+            log_gap = self.constant_gap.log_bayes_factor[:, self.layout.level(level)]
+            constant_gap = np.ones_like(log_gap)
+            if level in self.processes:
                 log_flat = log_gap + log1p(-process)
-                log_gap = np.logaddexp(log_flat, self.waves[level].log_bayes_factor + log(process))
-                flat = np.exp(log_flat - log_gap)
+                log_gap = np.logaddexp(log_flat, self.processes[level].log_bayes_factor + log(process))
+                constant_gap = np.exp(log_flat - log_gap)
             logs.append(log_gap)
-            flats.append(flat)
-        return logs, flats
+            constant_gaps.append(constant_gap)
+        return logs, constant_gaps
 
     @cached_property
-    def _summed(self) -> list[_Summed]:
+    def _partition_sums(self) -> list[_PartitionSum]:
         """The sparse and the dense tree, each summed over all partitions."""
         return [self._sum(empty) for empty in probabilities_of_no_gap()]
 
-    def _sum(self, empty: float) -> _Summed:
+    def _sum(self, empty: float) -> _PartitionSum:
         """Sum over all partitions, where a range that stops has no gap with prior probability `empty`."""
         first, *others = self._gaps[0]
         final = PRIOR.probability_of_final_range
@@ -240,79 +240,85 @@ class DyadicPartition:
             stop = stop + log(final)
             total = np.logaddexp(stop, halves)
             stop_probability.insert(0, np.exp(stop - total))
-        return _Summed(total[:, 0], stop_probability, gaps)
+        return _PartitionSum(total[:, 0], stop_probability, gaps)
 
     @cached_property
-    def _mixed(self) -> tuple[Array, list[Array]]:
+    def _average(self) -> tuple[Array, list[Array]]:
         """Log Bayes factor against no gap, and posterior probabilities of the sparse and the dense tree."""
-        return mixed([summed.log_bayes_factor - log(2) for summed in self._summed])
+        return log_sum_and_weights([summed.log_bayes_factor - log(2) for summed in self._partition_sums])
 
     @property
     def log_bayes_factor(self) -> Array:
         """Log Bayes factor against no gap, (problems,)."""
-        return self._mixed[0]
+        return self._average[0]
 
     @cached_property
-    def reached(self) -> list[Array]:
+    def stops_with_gap_probability(self) -> list[Array]:
         """Posterior probability that a range stops and has a gap, by level, (problems, ranges) each."""
         stopping = [np.zeros_like(log_gap) for log_gap in self._gaps[0]]
-        for weight, summed in zip(self._mixed[1], self._summed, strict=True):
-            reached = weight[:, None]
+        for weight, summed in zip(self._average[1], self._partition_sums, strict=True):
+            stops_with_gap_probability = weight[:, None]
             for level, (stop_probability, gap) in enumerate(
                 zip(summed.stop_probability, summed.gap, strict=True)
             ):
-                stopping[level] += reached * stop_probability * gap
-                reached = np.repeat(reached * (1 - stop_probability), 2, axis=-1)
+                stopping[level] += stops_with_gap_probability * stop_probability * gap
+                stops_with_gap_probability = np.repeat(
+                    stops_with_gap_probability * (1 - stop_probability), 2, axis=-1
+                )
         return stopping
 
     @cached_property
-    def sides(self) -> tuple[Array, Array]:
+    def one_sided(self) -> tuple[Array, Array]:
         """Expected negative and positive part of the gap, summed over cells, in noise units."""
         total_signal = self._sums(self.signal_to_noise)
-        up = positive(self.flat.mean, np.sqrt(self.flat.variance)) * total_signal
-        net = self.flat.mean * total_signal
+        up = (
+            expected_positive_part(self.constant_gap.mean, np.sqrt(self.constant_gap.variance)) * total_signal
+        )
+        net = self.constant_gap.mean * total_signal
         over, under = np.zeros((2, len(self.x)), self.x.dtype)
-        for level, stops_with_gap in enumerate(self.reached):
+        for level, stops_with_gap in enumerate(self.stops_with_gap_probability):
             ranges = self.layout.level(level)
             constant = stops_with_gap * self._gaps[1][level]
             under += (constant * up[:, ranges]).sum(axis=-1)
             over += (constant * (up - net)[:, ranges]).sum(axis=-1)
-            if level in self.waves:
-                wave, waving = self.waves[level], stops_with_gap - constant
-                above = positive(wave.mean, wave.sd).sum(axis=-1)
-                under += (waving * above).sum(axis=-1)
-                over += (waving * (above - wave.mean.sum(axis=-1))).sum(axis=-1)
+            if level in self.processes:
+                process, process_weight = self.processes[level], stops_with_gap - constant
+                above = expected_positive_part(process.mean, process.sd).sum(axis=-1)
+                under += (process_weight * above).sum(axis=-1)
+                over += (process_weight * (above - process.mean.sum(axis=-1))).sum(axis=-1)
         return over, under
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:
         """Posterior mean and mean square of the gap in each cell, in noise units."""
         mean, square = np.zeros_like(self.x), np.zeros_like(self.x)
-        for level, stops_with_gap in enumerate(self.reached):
+        for level, stops_with_gap in enumerate(self.stops_with_gap_probability):
             ranges, constant = self.layout.level(level), stops_with_gap * self._gaps[1][level]
-            flat = self.flat.mean[:, ranges]
-            mean += self.layout.spread(level, constant * flat) * self.signal_to_noise
+            constant_gap = self.constant_gap.mean[:, ranges]
+            mean += self.layout.repeat_over_cells(level, constant * constant_gap) * self.signal_to_noise
             square += (
-                self.layout.spread(level, constant * (flat**2 + self.flat.variance[:, ranges]))
+                self.layout.repeat_over_cells(
+                    level, constant * (constant_gap**2 + self.constant_gap.variance[:, ranges])
+                )
                 * self.signal_to_noise**2
             )
-            if level in self.waves:
-                wave, waving = self.waves[level], (stops_with_gap - constant)[..., None]
-                mean += (waving * wave.mean).reshape(mean.shape)
-                square += (waving * (wave.mean**2 + wave.sd**2)).reshape(mean.shape)
+            if level in self.processes:
+                process, process_weight = self.processes[level], (stops_with_gap - constant)[..., None]
+                mean += (process_weight * process.mean).reshape(mean.shape)
+                square += (process_weight * (process.mean**2 + process.sd**2)).reshape(mean.shape)
         return mean, square
 
     def draw(self, k: int, rng: np.random.Generator, size: int) -> Array:
         """Draw gaps of problem k from the posterior, (size, cells), in noise units."""
-        weights = [float(weight[k]) for weight in self._mixed[1]]
+        weights = [float(weight[k]) for weight in self._average[1]]
         count = rng.multinomial(size, np.array(weights) / sum(weights))
         parts = [
             self._draw(summed, k, rng, int(part_size))
-            for summed, part_size in zip(self._summed, count, strict=True)
+            for summed, part_size in zip(self._partition_sums, count, strict=True)
         ]
         return np.concatenate(parts)
 
-    def _draw(self, summed: _Summed, k: int, rng: np.random.Generator, size: int) -> Array:
+    def _draw(self, summed: _PartitionSum, k: int, rng: np.random.Generator, size: int) -> Array:
         """Draw gaps of problem k from one of the two trees."""
         from scipy.fft import idct
 
@@ -326,25 +332,25 @@ class DyadicPartition:
             constant = gaps & (rng.random((size, count)) < self._gaps[1][level][k])
             ranges = self.layout.level(level)
             noise = rng.standard_normal((size, count))
-            gap = self.flat.mean[k, ranges] + np.sqrt(self.flat.variance[k, ranges]) * noise
-            drawn += self.layout.spread(level, np.where(constant, gap, 0.0)) * signal_to_noise
-            if level in self.waves:
-                wave = self.waves[level]
+            gap = self.constant_gap.mean[k, ranges] + np.sqrt(self.constant_gap.variance[k, ranges]) * noise
+            drawn += self.layout.repeat_over_cells(level, np.where(constant, gap, 0.0)) * signal_to_noise
+            if level in self.processes:
+                process = self.processes[level]
                 draw, range_index = np.nonzero(gaps & ~constant)
-                shrink = wave.shrink[k][range_index]
-                waves = idct(
-                    shrink * wave.z[k][range_index] + np.sqrt(shrink) * rng.standard_normal(shrink.shape),
+                shrink = process.shrink[k][range_index]
+                processes = idct(
+                    shrink * process.z[k][range_index] + np.sqrt(shrink) * rng.standard_normal(shrink.shape),
                     norm="ortho",
                 )
-                drawn.reshape(size, count, drawn.shape[-1] >> level)[draw, range_index] += waves
+                drawn.reshape(size, count, drawn.shape[-1] >> level)[draw, range_index] += processes
             alive = np.repeat(alive & ~stops, 2, axis=-1)
         return drawn
 
 
-def positive(mean: Array, sd: Array) -> Array:
+def expected_positive_part(mean: Array, sd: Array) -> Array:
     """Return E max(X, 0) of normal variables X with these means and standard deviations.
 
-    >>> positive(np.array([0.0, 2.0]), np.array([1.0, 0.0])).round(4)
+    >>> expected_positive_part(np.array([0.0, 2.0]), np.array([1.0, 0.0])).round(4)
     array([0.3989, 2.    ])
     """
     sd = np.maximum(sd, 1e-30)
@@ -370,10 +376,10 @@ def spectrum_of(length: int) -> Array:
     return np.asarray(share / share.sum())
 
 
-def mixed(logs: list[Array]) -> tuple[Array, list[Array]]:
+def log_sum_and_weights(logs: list[Array]) -> tuple[Array, list[Array]]:
     """Return the log of the sum of exponentials, and the share of each term.
 
-    >>> total, shares = mixed([np.log(np.array([1.0])), np.log(np.array([3.0]))])
+    >>> total, shares = log_sum_and_weights([np.log(np.array([1.0])), np.log(np.array([3.0]))])
     >>> total.round(4), [share.round(2) for share in shares]
     (array([1.3863]), [array([0.25]), array([0.75])])
     """

@@ -22,7 +22,7 @@ from calibrant import compiled
 from calibrant.parallel import cached_property, parallel_map, threads
 from calibrant.posterior import dyadic_partition, process
 from calibrant.posterior.dyadic_partition import DyadicPartition
-from calibrant.posterior.process import Process, log_mean, of_each, smooth_log_bayes_factor, softmax
+from calibrant.posterior.process import Process, log_mean, repeat_frames, smooth_log_bayes_factor, softmax
 from calibrant.posterior.score_effects import ScoreEffects
 from calibrant.posterior.variance_time import n_cells, pilot_smooth, pilot_variance, whiten
 from calibrant.score_data import Array, Residuals
@@ -70,9 +70,9 @@ class Terms(NamedTuple):
 
     shape: Array
     offset: Array
-    alone: Array
+    unpooled_log_bayes_factor: Array
     smooth: Array
-    own: Array
+    unpooled: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class Posterior:
         variance = pilot_variance(flat) if plain else pilot_variance(flat, pilot_smooth(flat))
         return cls(*whiten(flat, variance, cells), flat.n, _effects(flat, variance))
 
-    def again(self, z: Array, residual: tuple[Array, ...] = ()) -> Posterior:
+    def with_data(self, z: Array, residual: tuple[Array, ...] = ()) -> Posterior:
         """Return posteriors of simulated normal data, (sets, cells), on the same scores.
 
         There are equally many data sets for each problem. `residual` holds the simulated residuals at the
@@ -128,7 +128,7 @@ class Posterior:
         return replace(self, z=z.astype(np.float64, copy=False), effects=effects)
 
     @property
-    def smooth_alone(self) -> Posterior:
+    def without_score_effects(self) -> Posterior:
         """The same posterior without score effects."""
         return replace(self, effects=())
 
@@ -175,7 +175,7 @@ class Posterior:
     @cached_property
     def _unit(self) -> Array:
         """The scale of each problem, or a single one for all."""
-        return of_each(self.scale, len(self.z))
+        return repeat_frames(self.scale, len(self.z))
 
     @cached_property
     def process(self) -> Process:
@@ -185,36 +185,36 @@ class Posterior:
     @property
     def _marginal(self) -> MarginalLikelihoods:
         """Marginal likelihoods of the smooth and the local component, possibly without one-sided gaps."""
-        return self._with_sides if "_with_sides" in self.__dict__ else self._without_sides
+        return self._with_one_sided if "_with_one_sided" in self.__dict__ else self._without_one_sided
 
     @cached_property
-    def _without_sides(self) -> MarginalLikelihoods:
+    def _without_one_sided(self) -> MarginalLikelihoods:
         """Marginal likelihoods without one-sided gaps, which take longer."""
-        return self._marginal_likelihoods(sides=False)
+        return self._marginal_likelihoods(one_sided=False)
 
     @cached_property
-    def _with_sides(self) -> MarginalLikelihoods:
+    def _with_one_sided(self) -> MarginalLikelihoods:
         """Marginal likelihoods with one-sided gaps."""
-        return self._marginal_likelihoods(sides=True)
+        return self._marginal_likelihoods(one_sided=True)
 
-    def _marginal_likelihoods(self, sides: bool) -> MarginalLikelihoods:
+    def _marginal_likelihoods(self, one_sided: bool) -> MarginalLikelihoods:
         precision = 1 / (self.scale**2 * self.z.shape[-1])
         return marginal_likelihoods(
-            self.z, self.mass / self.scale[:, None], precision, PRIOR.counted_uncertainty, sides
+            self.z, self.mass / self.scale[:, None], precision, PRIOR.counted_uncertainty, one_sided
         )
 
     @property
-    def evidence_of_process(self) -> Array:
+    def process_log_bayes_factor(self) -> Array:
         """Log Bayes factor of the smooth component against no gap."""
         return self._marginal.process
 
     @cached_property
-    def tree(self) -> DyadicPartition:
+    def partition(self) -> DyadicPartition:
         """Posterior of the local component."""
         from scipy.fft import idct
 
         return DyadicPartition(
-            idct(self.z, norm="ortho"), of_each(self.mass / self.scale[:, None], len(self.z))
+            idct(self.z, norm="ortho"), repeat_frames(self.mass / self.scale[:, None], len(self.z))
         )
 
     def _of_effects(self, read: Callable[[ScoreEffects], Array | float], missing: float) -> Array:
@@ -242,10 +242,14 @@ class Posterior:
         marginal = self._marginal
         # Where rows share scores, a piecewise gap is less plausible than score effects.
         tied = self._of_effects(lambda score_effects: score_effects.ties.share, 0.0)
-        tree = PRIOR.local_weight * (1 - PRIOR.local_weight_reduction_by_ties * tied)
+        partition = PRIOR.local_weight * (1 - PRIOR.local_weight_reduction_by_ties * tied)
         calibrated = PRIOR.prior_probability_of_calibration
-        prior = [np.full(tree.shape, calibrated), (1 - calibrated) * (1 - tree), (1 - calibrated) * tree]
-        logs = np.stack([np.zeros(len(self.z)), marginal.process, marginal.tree], axis=-1)
+        prior = [
+            np.full(partition.shape, calibrated),
+            (1 - calibrated) * (1 - partition),
+            (1 - calibrated) * partition,
+        ]
+        logs = np.stack([np.zeros(len(self.z)), marginal.process, marginal.partition], axis=-1)
         logs += np.log(np.stack(prior, axis=-1))
         if not self.effects:
             return logs
@@ -264,7 +268,7 @@ class Posterior:
         return softmax(self.logs)
 
     @cached_property
-    def some(self) -> Array:
+    def log_bayes_factor(self) -> Array:
         """Log Bayes factor of any gap against no gap, for each problem by itself."""
         return log_mean(self.logs[:, 1:], np.zeros(1)) - np.log1p(-np.exp(self.logs[:, 0]))
 
@@ -274,15 +278,18 @@ class Posterior:
 
         It is used as a test statistic. Its score effects have no smooth part, which makes it fast to compute.
         """
-        tree = self._marginal.tree
+        partition = self._marginal.partition
         if not self.effects:
-            return tree
-        scattered = self._of_effects(
-            lambda score_effects: score_effects.ties.scattered(score_effects.residual), -np.inf
+            return partition
+        has_independent_gaps = self._of_effects(
+            lambda score_effects: score_effects.ties.independent_gaps_log_bayes_factor(
+                score_effects.residual
+            ),
+            -np.inf,
         )
         share = self._of_effects(lambda score_effects: score_effects.ties.prior, 0.0)
         with np.errstate(divide="ignore"):
-            return np.logaddexp(tree + np.log(PRIOR.local_weight), scattered + np.log(share))
+            return np.logaddexp(partition + np.log(PRIOR.local_weight), has_independent_gaps + np.log(share))
 
     @cached_property
     def smooth_over_under(self) -> tuple[Array, Array]:
@@ -290,18 +297,20 @@ class Posterior:
 
         The negative part is due to scores above the frequency, the positive part to scores below it.
         """
-        over, under = self._with_sides.smooth
+        over, under = self._with_one_sided.smooth
         return self._unit * over, self._unit * under
 
     @cached_property
     def over_under(self) -> tuple[Array, Array]:
         """Expected negative and positive part of the gap, averaged over all components."""
-        local_sides = tuple(self._unit * side for side in self._with_sides.local)
-        w, components = self.weight, [self.smooth_over_under, local_sides]
+        local_one_sided = tuple(self._unit * side for side in self._with_one_sided.local)
+        w, components = self.weight, [self.smooth_over_under, local_one_sided]
         if self.effects:
             up, net, _ = self._effects_expected
             components.append((up - net, up))
-        over, under = (sum(w[:, i] * sides[j] for i, sides in enumerate(components, 1)) for j in range(2))
+        over, under = (
+            sum(w[:, i] * one_sided[j] for i, one_sided in enumerate(components, 1)) for j in range(2)
+        )
         return np.asarray(over), np.asarray(under)
 
     @property
@@ -310,15 +319,15 @@ class Posterior:
         return self._square(self._smooth_moments[0][1])
 
     @property
-    def own_square(self) -> Array:
+    def mean_square(self) -> Array:
         """Expected squared gap of each cell times its share of the rows, averaged over all components."""
-        return self._square(self._mixed[1])
+        return self._square(self._average_moments[1])
 
     @cached_property
     def _smooth_moments(self) -> list[tuple[Array, Array]]:
         """Posterior mean and mean square in each cell, in noise units: smooth and local component."""
         p = self.process
-        return [(p.mean, p.mean**2 + PRIOR.counted_uncertainty * p.sd**2), self.tree.moments]
+        return [(p.mean, p.mean**2 + PRIOR.counted_uncertainty * p.sd**2), self.partition.moments]
 
     @cached_property
     def _effects_in_cells(self) -> tuple[Array, Array]:
@@ -340,7 +349,7 @@ class Posterior:
         return mean, np.maximum(square, mean**2)
 
     @cached_property
-    def _mixed(self) -> tuple[Array, Array]:
+    def _average_moments(self) -> tuple[Array, Array]:
         """Posterior mean and mean square in each cell, in noise units, averaged over all components."""
         components = [*self._smooth_moments, *([self._effects_in_cells] if self.effects else [])]
         pairs = list(zip(self.weight[:, 1:].T, components, strict=True))
@@ -351,30 +360,32 @@ class Posterior:
     def _square(self, square: Array) -> Array:
         """Convert mean squares in noise units into squared gap times share of the rows."""
         total = self._unit[:, None] ** 2 * square
-        mass = np.broadcast_to(of_each(self.mass, len(self.z)), total.shape)
+        mass = np.broadcast_to(repeat_frames(self.mass, len(self.z)), total.shape)
         return np.divide(total, mass, out=np.zeros(total.shape), where=mass > 0)
 
     @cached_property
     def gap(self) -> Array:
         """Posterior mean of the residual sum (outcome minus score) of each cell, divided by n."""
-        return self._unit[:, None] * self._mixed[0]
+        return self._unit[:, None] * self._average_moments[0]
 
     def terms(self, norm: str | None) -> Terms:
         """Return the terms that add up over classes; without a norm the expected errors are zero."""
         if norm is None:
-            smooth = own = np.zeros(len(self.z))
+            smooth = unpooled = np.zeros(len(self.z))
         elif norm == "l1":
-            smooth, own = (over + under for over, under in (self.smooth_over_under, self.over_under))
+            smooth, unpooled = (over + under for over, under in (self.smooth_over_under, self.over_under))
         else:
             squares = [self._square(moments[1]).sum(axis=-1) for moments in self._smooth_moments]
             smooth = squares[0]
-            own = sum(w * square for w, square in zip(self.weight[:, 1:3].T, squares, strict=True))
+            unpooled = sum(w * square for w, square in zip(self.weight[:, 1:3].T, squares, strict=True))
             if self.effects:
-                own = own + self.weight[:, 3] * self._effects_expected[2]
+                unpooled = unpooled + self.weight[:, 3] * self._effects_expected[2]
         marginal = self._marginal
         calibrated = PRIOR.prior_probability_of_calibrated_class
-        alone = np.logaddexp(self.some + np.log1p(-calibrated), np.log(calibrated))
-        return Terms(marginal.shape, marginal.offset, alone, smooth, np.asarray(own))
+        unpooled_log_bayes_factor = np.logaddexp(
+            self.log_bayes_factor + np.log1p(-calibrated), np.log(calibrated)
+        )
+        return Terms(marginal.shape, marginal.offset, unpooled_log_bayes_factor, smooth, np.asarray(unpooled))
 
     def discrete(self, k: int) -> bool:
         """Return whether the points of problem k are distinct scores: their effects are not negligible."""
@@ -390,7 +401,7 @@ class Posterior:
         )
         return any(self.weight[k, 3] > 0.5 for k in likely)
 
-    def scattered(self, k: int) -> bool:
+    def has_independent_gaps(self, k: int) -> bool:
         """Return whether a curve of problem k should show each distinct score by itself.
 
         That is so if score effects are probable, nearly all rows share their score, and distinct scores are
@@ -409,28 +420,29 @@ class Posterior:
         assert effects is not None
         return effects
 
-    def focused(self) -> Posterior:
+    def for_simulation(self) -> Posterior:
         """Return the same for simulations, restricted to the nodes of score effects that matter."""
         if not self.effects:
             return self  # with all that is computed already
         return replace(
-            self, effects=tuple(score_effects and score_effects.focused() for score_effects in self.effects)
+            self,
+            effects=tuple(score_effects and score_effects.for_simulation() for score_effects in self.effects),
         )
 
-    def places(self, k: int) -> tuple[Array, Array, Array]:
+    def locations(self, k: int) -> tuple[Array, Array, Array]:
         """Return score, share of the rows and effective sample size of the points of problem k."""
         if self.discrete(k):
             ties = self._effects_of(k).ties
             return ties.score, ties.mass, ties.mass**2 / ties.spread
         mass = self.mass[k]
-        held = mass > 0
-        return self.score[k][held], mass[held], mass[held] * self.n[k]
+        occupied = mass > 0
+        return self.score[k][occupied], mass[occupied], mass[occupied] * self.n[k]
 
     def points(self, k: int) -> Points:
         """Return the points of problem k with posterior mean and standard deviation of the gap."""
         mass = self.mass[k]
-        held = mass > 0
-        per = self.scale[k] / np.where(held, mass, 1.0)
+        occupied = mass > 0
+        per = self.scale[k] / np.where(occupied, mass, 1.0)
         if self.discrete(k):
             effects, w = self._effects_of(k), self.weight[k]
             time = effects.ties.time(cells=mass.size)
@@ -443,10 +455,10 @@ class Posterior:
             mean, square = (
                 np.asarray(sum(w[i] * pair[j] for i, pair in enumerate(components, 1))) for j in range(2)
             )
-            return Points(*self.places(k), mean, np.sqrt(np.maximum(square - mean**2, 0.0)))
-        mean, square = (array[k] for array in self._mixed)
+            return Points(*self.locations(k), mean, np.sqrt(np.maximum(square - mean**2, 0.0)))
+        mean, square = (array[k] for array in self._average_moments)
         sd = np.sqrt(np.maximum(square - mean**2, 0.0))
-        return Points(*self.places(k), (per * mean)[held], (per * sd)[held])
+        return Points(*self.locations(k), (per * mean)[occupied], (per * sd)[occupied])
 
     def draws(self, k: int, rng: np.random.Generator, size: int) -> Array:
         """Draw gaps at the points of problem k from the posterior, (size, points)."""
@@ -464,13 +476,13 @@ class Posterior:
         """
         discrete, mass = self.discrete(k), self.mass[k]
         if component == 0:
-            return np.zeros((size, self.places(k)[0].size))
+            return np.zeros((size, self.locations(k)[0].size))
         if component == 3:
             return self._effects_of(k).draw(rng, size)
         in_cells = (
             self.process.draw(k, rng, size, draw_shrinkage)
             if component == 1
-            else self.tree.draw(k, rng, size)
+            else self.partition.draw(k, rng, size)
         )
         in_cells = in_cells * np.divide(self.scale[k], mass, out=np.zeros(mass.shape), where=mass > 0)
         if not discrete:
@@ -483,8 +495,8 @@ def posterior_of(task: CalibrationTask) -> Posterior:
     """Return the posterior of all problems of a task; it is computed once and cached on the task.
 
     >>> from calibrant.inputs import predictions
-    >>> from calibrant.tasks import named
-    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("binary"))
+    >>> from calibrant.tasks import get_notion
+    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), get_notion("binary"))
     >>> posterior_of(task) is posterior_of(task)
     True
     """
@@ -507,13 +519,16 @@ class PooledClasses(NamedTuple):
         Posterior probability that the classes are unpooled.
     """
 
-    evidence: Array
-    chance: Array
-    apart: Array
+    log_bayes_factor: Array
+    gap_probability: Array
+    unpooled_probability: Array
 
-    def mixed(self, smooth: Array, own: Array) -> Array:
-        """Average the expectations of the pooled (`smooth`) and the unpooled (`own`) model."""
-        return np.asarray(self.chance * ((1 - self.apart) * smooth + self.apart * own))
+    def average(self, smooth: Array, unpooled: Array) -> Array:
+        """Average the expectations of the pooled (`smooth`) and the unpooled (`unpooled`) model."""
+        return np.asarray(
+            self.gap_probability
+            * ((1 - self.unpooled_probability) * smooth + self.unpooled_probability * unpooled)
+        )
 
 
 def pool_classes(terms: Terms, cells: int, classes: int) -> PooledClasses:
@@ -525,17 +540,19 @@ def pool_classes(terms: Terms, cells: int, classes: int) -> PooledClasses:
     # The residuals of a row sum to zero over the classes, so one of the classes is redundant.
     share = (classes - 1) / classes if classes > 1 else 1.0
     if classes <= 2:
-        certain = np.ones(terms.alone.shape)
-        return PooledClasses(share * terms.alone, certain, certain)
+        certain = np.ones(terms.unpooled_log_bayes_factor.shape)
+        return PooledClasses(share * terms.unpooled_log_bayes_factor, certain, certain)
     unpooled_prior = PRIOR.prior_probability_of_unpooled_classes
     pooled = smooth_log_bayes_factor(share * terms.shape, share * terms.offset, cells)
     pooled += np.log1p(-unpooled_prior)
-    unpooled = share * terms.alone + np.log(unpooled_prior)
+    unpooled = share * terms.unpooled_log_bayes_factor + np.log(unpooled_prior)
     log_bayes_factor = np.logaddexp(pooled, unpooled)
-    return PooledClasses(log_bayes_factor, chance(log_bayes_factor), np.exp(unpooled - log_bayes_factor))
+    return PooledClasses(
+        log_bayes_factor, gap_probability(log_bayes_factor), np.exp(unpooled - log_bayes_factor)
+    )
 
 
-def chance(log_bayes_factor: Array) -> Array:
+def gap_probability(log_bayes_factor: Array) -> Array:
     """Return the posterior probability of a gap from its log Bayes factor against no gap."""
     calibrated = PRIOR.prior_probability_of_calibrated_class
     odds = (1 - calibrated) / calibrated * np.exp(np.clip(log_bayes_factor, -600, 600))
@@ -544,7 +561,7 @@ def chance(log_bayes_factor: Array) -> Array:
 
 def _effects(flat: Residuals, variance: Array) -> tuple[ScoreEffects | None, ...]:
     """Return the score effects of each problem; an empty tuple if no rows share scores."""
-    if not np.any(flat.one_score & (flat.mass**2 > (1 + 1e-6) * flat.spread) & (flat.mass > 0)):
+    if not np.any(flat.single_score & (flat.mass**2 > (1 + 1e-6) * flat.spread) & (flat.mass > 0)):
         return ()
     effects = tuple(ScoreEffects.of(flat, variance, k) for k in range(len(flat.mass)))
     return effects if any(effects) else ()
@@ -572,7 +589,7 @@ class MarginalLikelihoods:
     """
 
     process: Array
-    tree: Array
+    partition: Array
     smooth: tuple[Array, Array]
     local: tuple[Array, Array]
     offset: Array
@@ -580,7 +597,7 @@ class MarginalLikelihoods:
 
 
 def marginal_likelihoods(
-    z: Array, signal_to_noise: Array, precision: Array, uncertain: float, sides: bool
+    z: Array, signal_to_noise: Array, precision: Array, uncertain: float, one_sided: bool
 ) -> MarginalLikelihoods:
     """Compute the marginal likelihoods of data given by cosine coefficients.
 
@@ -602,13 +619,14 @@ def marginal_likelihoods(
     cells, shapes = z.shape[-1], getattr(compiled.loops, "shapes", None)
     fits = all(getattr(PRIOR, name) == value for name, value in COMPILED_FOR.items())
     if shapes is None or not fits or cells < 2 or cells & (cells - 1):
-        return _marginal_likelihoods_numpy(z, signal_to_noise, precision, uncertain, sides)
+        return _marginal_likelihoods_numpy(z, signal_to_noise, precision, uncertain, one_sided)
     tables = _tables(cells)
     means = PRIOR.smooth_sd_count + 1
     out = np.empty((len(z), 6 + means + len(tables[3])))
     z, signal_to_noise = np.ascontiguousarray(z), np.ascontiguousarray(signal_to_noise, np.float64)
     sizes = [
-        process.sizes_of(precision, largest) for largest in (PRIOR.largest_smooth_sd, PRIOR.largest_mean_sd)
+        process.signal_to_noise_grid(precision, largest)
+        for largest in (PRIOR.largest_smooth_sd, PRIOR.largest_mean_sd)
     ]
 
     frames = len(signal_to_noise)
@@ -617,43 +635,43 @@ def marginal_likelihoods(
     def compute(first: int) -> None:
         problems, last = slice(first * per_frame, (first + step) * per_frame), first + step
         frame_arrays = [array if frames == 1 else array[first:last] for array in (signal_to_noise, *sizes)]
-        shapes(z[problems], *frame_arrays, *tables, _rules(uncertain), out[problems], sides)
+        shapes(z[problems], *frame_arrays, *tables, _rules(uncertain), out[problems], one_sided)
 
     # Problems are divided among threads by whole frames, unless there is only one frame.
     count = len(z) // max(per_frame, 1)
     step = max(1, count if z.size < PARALLEL_FROM else -(-count // threads()))
     for _ in parallel_map(compute, range(0, count, step)):
         pass
-    smooth_log, local_log, over, under, tree_over, tree_under = out[:, :6].T
+    smooth_log, local_log, over, under, partition_over, partition_under = out[:, :6].T
     shape_start = 6 + means
     return MarginalLikelihoods(
         smooth_log,
         local_log,
         (over, under),
-        (tree_over, tree_under),
+        (partition_over, partition_under),
         out[:, 6:shape_start],
         out[:, shape_start:],
     )
 
 
 def _marginal_likelihoods_numpy(
-    z: Array, signal_to_noise: Array, precision: Array, uncertain: float, sides: bool
+    z: Array, signal_to_noise: Array, precision: Array, uncertain: float, one_sided: bool
 ) -> MarginalLikelihoods:
     """Compute the same in numpy."""
     from scipy.fft import idct
 
     smooth_part = process.Process.of(z, precision)
     local_part = dyadic_partition.DyadicPartition(
-        idct(z, norm="ortho"), process.of_each(signal_to_noise, len(z))
+        idct(z, norm="ortho"), process.repeat_frames(signal_to_noise, len(z))
     )
     zeros = np.zeros((2, len(z)))
     smooth, local = (zeros[0], zeros[1]), (zeros[0], zeros[1])
-    if sides:
-        up = uncertain * dyadic_partition.positive(smooth_part.mean, smooth_part.sd) + (
+    if one_sided:
+        up = uncertain * dyadic_partition.expected_positive_part(smooth_part.mean, smooth_part.sd) + (
             1 - uncertain
         ) * np.maximum(smooth_part.mean, 0.0)
         under = up.sum(axis=-1)
-        smooth, local = (under - smooth_part.mean.sum(axis=-1), under), local_part.sides
+        smooth, local = (under - smooth_part.mean.sum(axis=-1), under), local_part.one_sided
     return MarginalLikelihoods(
         smooth_part.log_bayes_factor,
         local_part.log_bayes_factor,
@@ -668,20 +686,20 @@ def _marginal_likelihoods_numpy(
 def _tables(cells: int) -> tuple[Array, ...]:
     """Return spectra, twiddle factors of the cosine transforms and log priors."""
     spectra = [
-        dyadic_partition.spectrum_of(cells >> level) for level in dyadic_partition.waving_levels(cells)
+        dyadic_partition.spectrum_of(cells >> level) for level in dyadic_partition.process_levels(cells)
     ]
     all_spectra = np.concatenate([*spectra, np.zeros(0)])
     return (
         process.spectra_of(cells),
         all_spectra,
-        turns_of(cells),
+        twiddle_factors(cells),
         process.prior_of_shape(cells),
         process.prior_of_mean(),
     )
 
 
 @lru_cache(maxsize=32)
-def turns_of(cells: int) -> Array:
+def twiddle_factors(cells: int) -> Array:
     """Return the twiddle factors of cosine transforms of all lengths n = 2^k below `cells`.
 
     Entries n + 2j and n + 2j + 1 are the cosine and the sine of (2j + 1) pi / 4n.

@@ -23,7 +23,7 @@ from calibrant.score_data import Array
 from calibrant.settings import PRIOR
 
 
-class Shrunk:
+class ShrunkenCoefficients:
     """Shrunken cosine coefficients: posterior moments of the gap in each cell, in noise units."""
 
     z: Array
@@ -39,11 +39,11 @@ class Shrunk:
     @cached_property
     def sd(self) -> Array:
         """Posterior standard deviation in each cell."""
-        return spread_of(self.shrink)
+        return posterior_sd(self.shrink)
 
 
 @dataclass(frozen=True, eq=False)
-class Process(Shrunk):
+class Process(ShrunkenCoefficients):
     """Posterior of the Gaussian process of each problem, in units of the noise.
 
     Attributes
@@ -79,14 +79,14 @@ class Process(Shrunk):
         shrink, shape = np.empty(z.shape, dtype), np.empty((len(z), prior.size), dtype)
         zero_signal = np.zeros((1, cells - 1), dtype)
         per_frame = len(z) // len(precision)
-        for k, size in enumerate(sizes_of(precision, PRIOR.largest_smooth_sd).astype(dtype)):
+        for k, size in enumerate(signal_to_noise_grid(precision, PRIOR.largest_smooth_sd).astype(dtype)):
             rows = slice(k * per_frame, (k + 1) * per_frame)
             ratios = (size[:, None, None] * spectra).reshape(prior.size - 1, cells - 1)
             signal = np.concatenate([zero_signal, ratios])
             share = signal / (1 + signal)
             shape[rows] = 0.5 * (square[rows, 1:] @ share.T - np.log1p(signal).sum(axis=-1))
             shrink[rows, 1:] = softmax(shape[rows] + prior) @ share
-        means = of_each(sizes_of(precision, PRIOR.largest_mean_sd).astype(dtype), len(z))
+        means = repeat_frames(signal_to_noise_grid(precision, PRIOR.largest_mean_sd).astype(dtype), len(z))
         signal = np.concatenate([np.zeros((len(means), 1), dtype), means], axis=1)
         share = signal / (1 + signal)
         offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
@@ -111,10 +111,10 @@ class Process(Shrunk):
         return np.asarray(idct(shrink * self.z[k] + draw_shrinkage * np.sqrt(shrink) * noise, norm="ortho"))
 
 
-def spread_of(shrink: Array) -> Array:
+def posterior_sd(shrink: Array) -> Array:
     """Return the standard deviation in each cell, given the variance of each cosine coefficient.
 
-    >>> spread_of(np.array([1.0, 0.0, 0.0, 0.0]))
+    >>> posterior_sd(np.array([1.0, 0.0, 0.0, 0.0]))
     array([0.5, 0.5, 0.5, 0.5])
     """
     from scipy.fft import dct
@@ -136,7 +136,7 @@ def smooth_log_bayes_factor(shape: Array, offset: Array, cells: int) -> Array:
     )
 
 
-def of_each(frames: Array, problems: int) -> Array:
+def repeat_frames(frames: Array, problems: int) -> Array:
     """Repeat rows of `frames` so that there is one for each problem; a single row is left to broadcasting."""
     return frames if len(frames) in (1, problems) else frames.repeat(problems // len(frames), axis=0)
 
@@ -156,7 +156,7 @@ def softmax(log: Array) -> Array:
     return weight
 
 
-def sizes_of(precision: Array, largest: float) -> Array:
+def signal_to_noise_grid(precision: Array, largest: float) -> Array:
     """Return the signal-to-noise ratios e tau^2 of the grid of sizes tau, (problems, sizes)."""
     least = np.minimum(1.0, precision * PRIOR.smallest_smooth_sd**2)
     ratio = precision * largest**2 / least

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant.parallel import cached_property
-from calibrant.posterior.dyadic_partition import positive
+from calibrant.posterior.dyadic_partition import expected_positive_part
 from calibrant.posterior.process import Process, log_mean, softmax
 from calibrant.posterior.variance_time import VarianceTime
 from calibrant.score_data import Array, Residuals
@@ -83,33 +83,37 @@ class TiedScores:
     @classmethod
     def of(cls, flat: Residuals, variance: Array, k: int) -> TiedScores | None:
         """Return the distinct scores of problem k; None if no two rows share a score."""
-        held = flat.mass[k] > 0
-        mass, spread, single = flat.mass[k, held], flat.spread[k, held], flat.one_score[k, held]
+        occupied = flat.mass[k] > 0
+        mass, spread, single = (
+            flat.mass[k, occupied],
+            flat.spread[k, occupied],
+            flat.single_score[k, occupied],
+        )
         rows = np.where(single, mass**2 / spread, 1.0)
-        n, score = float(flat.n[k]), flat.score[k, held]
-        rows = np.where(_copied(rows, flat[k].frequency[held], variance[k, held]), 1.0, rows)
+        n, score = float(flat.n[k]), flat.score[k, occupied]
+        rows = np.where(_is_copy(rows, flat[k].frequency[occupied], variance[k, occupied]), 1.0, rows)
         tied = rows > 1 + 1e-6
         if not tied.any():
             return None
         point = np.arange(tied.size)
         if tied.size > MOST_POINTS or coverage(mass, score, rows) < PRIOR.smallest_repeated_share:
-            time = VarianceTime(spread * variance[k, held], mass, POOLED)
+            time = VarianceTime(spread * variance[k, occupied], mass, POOLED)
             cell = np.where(tied, -1, ((time.start + time.stop) / 2).astype(np.intp))
             is_first = tied | (np.diff(cell, prepend=-1) != 0)
             point = np.cumsum(is_first) - 1
-        group: Array = np.cumsum(held) - 1
-        group = np.where(held, point[np.maximum(group, 0)], -1)
+        group: Array = np.cumsum(occupied) - 1
+        group = np.where(occupied, point[np.maximum(group, 0)], -1)
 
-        def sum_by_point(part: Array) -> Array:
-            return np.bincount(point, part)
+        def sum_by_score(values: Array) -> Array:
+            return np.bincount(point, values)
 
-        total_mass = sum_by_point(mass)
+        total_mass = sum_by_score(mass)
         return cls(
             total_mass / n,
-            np.clip(sum_by_point(mass * score) / total_mass, 0.0, 1.0),
-            sum_by_point(spread) / n**2,
-            sum_by_point(mass * variance[k, held]) / total_mass,
-            np.where(sum_by_point(tied) > 0, sum_by_point(np.where(tied, rows, 0.0)), 1.0),
+            np.clip(sum_by_score(mass * score) / total_mass, 0.0, 1.0),
+            sum_by_score(spread) / n**2,
+            sum_by_score(mass * variance[k, occupied]) / total_mass,
+            np.where(sum_by_score(tied) > 0, sum_by_score(np.where(tied, rows, 0.0)), 1.0),
             n,
             group,
         )
@@ -168,7 +172,7 @@ class TiedScores:
         return np.array(geometric(ratio * PRIOR.smallest_correlation, PRIOR.largest_correlation, count))
 
     @cached_property
-    def between(self) -> Array:
+    def interpolation_weights(self) -> Array:
         """Weights for linear interpolation in log rho between the nodes, (rhos, nodes)."""
         # On the log scale, the node of no effect is placed at the same ratio as between the first two others.
         log_nodes = np.log(np.append(self.fitted[0] ** 2 / self.fitted[1], self.fitted))
@@ -177,15 +181,17 @@ class TiedScores:
 
     def residual_of(self, steps: Array) -> Array:
         """Return residual sums at the points from those of the steps, (..., steps)."""
-        held = self.group >= 0
-        first = np.flatnonzero(np.diff(self.group[held], prepend=-1))
-        return np.asarray(np.add.reduceat(steps[..., held], first, axis=-1))
+        occupied = self.group >= 0
+        first = np.flatnonzero(np.diff(self.group[occupied], prepend=-1))
+        return np.asarray(np.add.reduceat(steps[..., occupied], first, axis=-1))
 
     def time(self, rho: float | Array = 0.0, cells: int | None = None) -> VarianceTime:
         """Return cells of equal variance, including the design effect of these intraclass correlations."""
-        return VarianceTime(self.noise * self.design(rho), self.mass, self.cells if cells is None else cells)
+        return VarianceTime(
+            self.noise * self.design_effect(rho), self.mass, self.cells if cells is None else cells
+        )
 
-    def design(self, rho: float | Array) -> Array:
+    def design_effect(self, rho: float | Array) -> Array:
         """Return the design effect 1 + (rows - 1) rho of each point."""
         return np.asarray(1 + (self.rows - 1) * rho)
 
@@ -222,25 +228,25 @@ class TiedScores:
     @cached_property
     def designs(self) -> tuple[Array, Array]:
         """Inverse design effects (powers, points, rhos) and half the sums of their logs (powers, rhos)."""
-        design = self.design(
+        design_effect = self.design_effect(
             np.stack([self.correlations(power, PRIOR.correlations) for power in self.powers])
         )
-        return np.moveaxis(1 / design, -1, -2), 0.5 * np.log(design).sum(axis=-1)
+        return np.moveaxis(1 / design_effect, -1, -2), 0.5 * np.log(design_effect).sum(axis=-1)
 
     @cached_property
     def effect_share(self) -> Array:
         """Variance of the effect at each point, relative to that at repeated scores."""
         return np.where(self.tied, 1.0, coverage(self.mass, self.score, self.rows))
 
-    def scattered(self, residual: Array) -> Array:
+    def independent_gaps_log_bayes_factor(self, residual: Array) -> Array:
         """Return the log Bayes factor of independent gaps at repeated scores against no gap, for data sets.
 
         There is no smooth part, which makes it fast enough for thousands of simulated data sets.
         """
         tied = self.tied
         square = np.square(residual[:, tied]) / self.noise[tied]
-        design = self.design(self.correlations(0.0, PRIOR.correlations[::4]))[:, tied]
-        log = 0.5 * (square @ (1 - 1 / design).T - np.log(design).sum(axis=-1))
+        design_effect = self.design_effect(self.correlations(0.0, PRIOR.correlations[::4]))[:, tied]
+        log = 0.5 * (square @ (1 - 1 / design_effect).T - np.log(design_effect).sum(axis=-1))
         return log_mean(log, log_prior()[::4] + np.log(4.0))
 
 
@@ -252,14 +258,14 @@ def log_prior() -> Array:
     return np.asarray(log - np.logaddexp.reduce(log))
 
 
-def _copied(rows: Array, frequency: Array, variance: Array) -> Array:
+def _is_copy(rows: Array, frequency: Array, variance: Array) -> Array:
     """Return which scores are copies of one row: few rows share them, and their outcomes almost always agree.
 
     Duplicated rows and bootstrap resamples do not inform about score effects.
 
-    >>> _copied(np.array([2.0, 3.0, 2.0, 2.0, 2.0]), np.array([1.0, 0.0, 1.0, 0.0, 1.0]), np.full(5, 0.25))
+    >>> _is_copy(np.array([2.0, 3.0, 2.0, 2.0, 2.0]), np.array([1.0, 0.0, 1.0, 0.0, 1.0]), np.full(5, 0.25))
     array([ True,  True,  True,  True,  True])
-    >>> _copied(np.full(5, 2.0), np.array([0.5, 0.0, 0.5, 0.0, 1.0]), np.full(5, 0.25)).any()
+    >>> _is_copy(np.full(5, 2.0), np.array([0.5, 0.0, 0.5, 0.0, 1.0]), np.full(5, 0.25)).any()
     np.False_
     """
     few = (rows > 1 + 1e-6) & (rows <= PRIOR.few_rows)
@@ -418,7 +424,7 @@ class ScoreEffects:
     def _effect(self, f: Array, vf: Array, rho: Array, sets: slice | Array) -> tuple[Array, Array]:
         """Return posterior mean and variance of the gap, given mean f and variance vf of the smooth part."""
         ties, mu, dtype = self.ties, self._mean(f), f.dtype
-        kappa = np.where(ties.tied, 1 - (1 - rho) / ties.design(rho), 0.0).astype(dtype)
+        kappa = np.where(ties.tied, 1 - (1 - rho) / ties.design_effect(rho), 0.0).astype(dtype)
         prior = (rho * ties.effect_share * (1 - kappa)).astype(dtype)
         mean = f + kappa * (self.residual[sets] / ties.mass.astype(dtype) - f)
         return mean, (1 - kappa) ** 2 * vf + prior * (mu * (1 - mu))
@@ -437,8 +443,8 @@ class ScoreEffects:
         powers, nodes = ties.nodes.shape[:2]
         active = np.ones((powers, nodes), dtype=bool) if ties.active is None else ties.active
         inverse, half_logs = ties.designs
-        between = ties.between
-        log: Array = np.zeros((powers, len(between), len(self.residual[sets])))
+        interpolation_weights = ties.interpolation_weights
+        log: Array = np.zeros((powers, len(interpolation_weights), len(self.residual[sets])))
         root = np.sqrt(ties.noise)
         of_gap, of_residual = (ties.mass / root).astype(dtype), (1 / root).astype(dtype)
         for node in np.flatnonzero(active.any(axis=0)):
@@ -450,22 +456,22 @@ class ScoreEffects:
             # correction is interpolated.
             correction: Array = np.zeros((len(rho), len(f)))
             if self.counts:
-                design = ties.design(rho)
-                normal = -0.5 * (square @ (1 / design).T + np.log(design).sum(axis=-1))
+                design_effect = ties.design_effect(rho)
+                normal = -0.5 * (square @ (1 / design_effect).T + np.log(design_effect).sum(axis=-1))
                 correction = self._log_counts(self._mean(f), rho, sets) - normal.T
             if node == 0:
                 no_effect = cost + correction[0] - 0.5 * square.sum(axis=-1)
-            near = between[:, node] > 0
+            near = interpolation_weights[:, node] > 0
             table = np.concatenate(inverse[active_powers][:, :, near], axis=1).astype(dtype)
             logs = (
                 -0.5 * (square @ table).reshape(len(f), active_powers.size, -1)
                 - half_logs[active_powers][:, near]
             )
             logs = np.moveaxis(logs, 0, -1) + (cost + correction)[:, None]
-            log[np.ix_(active_powers, near)] += between[near, node, None] * logs
+            log[np.ix_(active_powers, near)] += interpolation_weights[near, node, None] * logs
         log -= no_effect
         # A value of rho is used only if the nodes on both sides of it are active.
-        log[(between @ ~active.T > 0).T] = -np.inf
+        log[(interpolation_weights @ ~active.T > 0).T] = -np.inf
         return log
 
     @property
@@ -483,9 +489,9 @@ class ScoreEffects:
         """Posterior probability of each node, (powers, nodes, sets)."""
         log = self.log
         weight = softmax(log.reshape(-1, log.shape[-1]).T + self._log_prior).T.reshape(log.shape)
-        return np.asarray(np.einsum("pqs,qn->pns", weight, self.ties.between))
+        return np.asarray(np.einsum("pqs,qn->pns", weight, self.ties.interpolation_weights))
 
-    def focused(self) -> ScoreEffects:
+    def for_simulation(self) -> ScoreEffects:
         """Return the same for simulations, restricted to the nodes that matter for these data.
 
         The next node with a smaller effect is kept as well. The likelihoods of these data are not recomputed.
@@ -493,9 +499,9 @@ class ScoreEffects:
         kept = self.weight.max(axis=-1) > RELEVANT
         kept[:, :-1] |= kept[:, 1:]
         kept[kept.any(axis=1), 0] = True
-        focused = replace(self, ties=replace(self.ties, active=kept))
-        focused.__dict__["log"] = self.log
-        return focused
+        for_simulation = replace(self, ties=replace(self.ties, active=kept))
+        for_simulation.__dict__["log"] = self.log
+        return for_simulation
 
     def expected(self, needed: Array) -> Array:
         """Return the expected positive part, mean and square of the gap over all rows, (3, sets).
@@ -503,13 +509,13 @@ class ScoreEffects:
         They are zero for data sets that are not `needed`.
         """
         total, mass = np.zeros((3, len(self.residual))), self.ties.mass.astype(self.residual.dtype)
-        for sets, weight, mean, variance in self._gaps(self._kept * needed):
-            parts = positive(mean, np.sqrt(variance)), mean, mean**2 + variance
-            total[:, sets] += weight * np.stack([part @ mass for part in parts])
+        for sets, weight, mean, variance in self._gaps(self._probable_nodes * needed):
+            parts = expected_positive_part(mean, np.sqrt(variance)), mean, mean**2 + variance
+            total[:, sets] += weight * np.stack([values @ mass for values in parts])
         return total
 
     @cached_property
-    def _kept(self) -> Array:
+    def _probable_nodes(self) -> Array:
         """Posterior probabilities of the nodes, renormalized without the negligible ones."""
         weight = np.where(self.weight > NEGLIGIBLE, self.weight, 0.0)
         return np.asarray(weight / weight.sum(axis=(0, 1)))
@@ -518,7 +524,7 @@ class ScoreEffects:
     def moments(self) -> tuple[Array, Array]:
         """Posterior mean and mean square of the gap at each point, (sets, points)."""
         mean, square = np.zeros((2, *self.residual.shape))
-        for sets, weight, gap, variance in self._gaps(self._kept):
+        for sets, weight, gap, variance in self._gaps(self._probable_nodes):
             mean[sets] += weight[:, None] * gap
             square[sets] += weight[:, None] * (gap**2 + variance)
         return mean, square
@@ -536,8 +542,9 @@ class ScoreEffects:
         return np.concatenate(drawn)
 
 
-def is_few(held: Residuals) -> bool:
+def has_few_scores(occupied: Residuals) -> bool:
     """Return whether the distinct scores of a single problem are few and repeated."""
     return bool(
-        held.mass.size <= PRIOR.few_scores and held.mass.size * PRIOR.rows_per_few_scores <= held.n + 1e-6
+        occupied.mass.size <= PRIOR.few_scores
+        and occupied.mass.size * PRIOR.rows_per_few_scores <= occupied.n + 1e-6
     )

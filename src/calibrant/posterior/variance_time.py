@@ -41,13 +41,13 @@ def n_cells(n: Array) -> Array:
     return np.where(cells > 1, cells - cells % 2, 1)
 
 
-def n_points(n: Array) -> Array:
+def n_pilot_blocks(n: Array) -> Array:
     """Return the number of blocks of the pilot smooth for n rows.
 
     Each row is a block of its own in small samples; large samples have 12 to 24 rows in a block, up to the
     largest number of blocks.
 
-    >>> n_points(np.array([30.0, 1000.0, 1e5, 1e8]))
+    >>> n_pilot_blocks(np.array([30.0, 1000.0, 1e5, 1e8]))
     array([  30,  256, 4096, 4096])
     """
     grown = 2 ** np.floor(np.log2(np.maximum(n + 1e-6, 1) / PRIOR.largest_pilot_bandwidth))
@@ -80,12 +80,13 @@ def whiten(flat: Residuals, variance: Array, cells: int) -> tuple[Array, Array, 
     from scipy.fft import dct
 
     n = flat.n
-    clock, residual, mass, scored = (
-        running(term) for term in (flat.spread * variance, flat.residual, flat.mass, flat.mass * flat.score)
+    step_time, residual, mass, scored = (
+        cumulative_sums(term)
+        for term in (flat.spread * variance, flat.residual, flat.mass, flat.mass * flat.score)
     )
-    times = clock[:, -1:] * np.linspace(0, 1, cells + 1)
-    sums, rows, scores = np.diff(interpolate(times, clock, (residual, mass, scored)), axis=-1)
-    unit = np.sqrt(clock[:, -1] / cells)
+    times = step_time[:, -1:] * np.linspace(0, 1, cells + 1)
+    sums, rows, scores = np.diff(interpolate(times, step_time, (residual, mass, scored)), axis=-1)
+    unit = np.sqrt(step_time[:, -1] / cells)
     score = np.divide(scores, rows, out=np.zeros(rows.shape), where=rows > 0)
     return dct(sums / unit[:, None], norm="ortho"), unit / n, rows / n[:, None], score
 
@@ -116,10 +117,10 @@ def pilot_smooth(flat: Residuals) -> Array:
     from scipy.fft import dct, idct
 
     n = flat.n
-    points = int(n_points(n).min())
-    mass = running(flat.mass)
+    points = int(n_pilot_blocks(n).min())
+    mass = cumulative_sums(flat.mass)
     ranks = mass[:, -1:] * np.linspace(0, 1, points + 1)
-    (sums,) = interpolate(ranks, mass, (running(flat.residual),))
+    (sums,) = interpolate(ranks, mass, (cumulative_sums(flat.residual),))
     mean = np.diff(sums, axis=-1) * (points / n)[:, None]
     width = np.minimum(PRIOR.pilot_bandwidth * (0.75 * n) ** -0.2, PRIOR.largest_pilot_bandwidth / n)
     # The classes of one data set usually share one bandwidth.
@@ -142,7 +143,7 @@ def _gain(width: float, points: int) -> Array:
     return KERNELS["triweight"].transform(np.pi * width * np.arange(points))
 
 
-def running(array: Array) -> Array:
+def cumulative_sums(array: Array) -> Array:
     """Return the cumulative sums along the last axis, starting at 0 (one entry more than `array`)."""
     total = np.zeros((*array.shape[:-1], array.shape[-1] + 1), dtype=array.dtype)
     np.cumsum(array, axis=-1, out=total[..., 1:])
@@ -199,7 +200,7 @@ class VarianceTime:
     """
 
     def __init__(self, noise: Array, mass: Array, cells: int) -> None:
-        time = running(noise)
+        time = cumulative_sums(noise)
         self.cells = cells
         self.unit = float(np.sqrt(time[-1] / cells))
         place = np.minimum(time * (cells / time[-1]), cells)
@@ -216,18 +217,18 @@ class VarianceTime:
         The residual of a point is distributed evenly over its variance time.
         """
         share = self._share.astype(residual.dtype)
-        at_edges = running(residual)[..., self._point] + share * residual[..., self._point]
+        at_edges = cumulative_sums(residual)[..., self._point] + share * residual[..., self._point]
         return np.diff(at_edges)
 
     def at_points(self, values: Array) -> Array:
         """Return the mean over the variance time of each point of values given per cell, (sets, cells)."""
-        kind, upto = values.dtype, running(values)
+        kind, upto = values.dtype, cumulative_sums(values)
         first, last = (np.minimum(at.astype(np.intp), self.cells - 1) for at in (self.start, self.stop))
         mean = values[:, first]
-        wide = np.flatnonzero(first != last)
+        spans_cells = np.flatnonzero(first != last)
         low, high = (
-            upto[:, at[wide]] + (place - at)[wide].astype(kind) * values[:, at[wide]]
+            upto[:, at[spans_cells]] + (place - at)[spans_cells].astype(kind) * values[:, at[spans_cells]]
             for at, place in ((first, self.start), (last, self.stop))
         )
-        mean[:, wide] = (high - low) / (self.stop - self.start)[wide].astype(kind)
+        mean[:, spans_cells] = (high - low) / (self.stop - self.start)[spans_cells].astype(kind)
         return mean

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from calibrant.assessment import Odds
-from calibrant.assessment.probability_transfer import Pair
+from calibrant.assessment.probability_transfer import ClassTransfer
 from calibrant.curves import ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import Estimate
 from calibrant.inputs.wording import counted, points, short, size_name, with_interval
@@ -231,7 +231,7 @@ def _diagonal(x1: float, y1: float, x2: float, y2: float) -> Markup:
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, **dashes)
 
 
-def heat(where: ProbabilityTransfer, names: Sequence[str], pairs: Sequence[Pair]) -> Markup:
+def heat(where: ProbabilityTransfer, names: Sequence[str], pairs: Sequence[ClassTransfer]) -> Markup:
     """Draw what the class of each row takes from that of each column; certain `pairs` in bold type."""
     classes = len(names)
     size, most = CELLS / classes, max(float(np.abs(where.taken).max()), 1e-9)
@@ -252,11 +252,11 @@ def heat(where: ProbabilityTransfer, names: Sequence[str], pairs: Sequence[Pair]
             cell = [tag("rect", **place, **takes, fill_opacity=shade)]
             cell.append(tag("rect", **place, fill="none", stroke=FAINT, class_="grid"))
             if k != j and classes <= NUMBERED:
-                look: dict[str, Any] = {"fill": GREY}
+                text_style: dict[str, Any] = {"fill": GREY}
                 if known:
-                    look = {"fill": INK, "class_": "known", "font_weight": "bold"}
+                    text_style = {"fill": INK, "class_": "known", "font_weight": "bold"}
                 centre = place["x"] + size / 2, place["y"] + size / 2 + 5
-                cell.append(text(signed(value), *centre, 13, text_anchor="middle", **look))
+                cell.append(text(signed(value), *centre, 13, text_anchor="middle", **text_style))
             parts.append(tag("g", *([] if k == j else [tag("title", words)]), *cell))
     described = (
         "A square for each pair of classes: orange where the class of the row takes probability from that "

@@ -35,7 +35,7 @@ from calibrant.inputs.wording import (
 )
 from calibrant.report import chart
 from calibrant.settings import REPORT
-from calibrant.tasks import named
+from calibrant.tasks import get_notion
 
 # Rows of a table that are shown at once, and classes that have a small picture.
 FIRST, PICTURES = 20, 8
@@ -61,7 +61,7 @@ def page(assessment: Assessment) -> str:
     """Return the report as the text of one page."""
     folder = files("calibrant.report")
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
-    picture, notion = picture_of(assessment), named(assessment.notion)
+    picture, notion = picture_of(assessment), get_notion(assessment.notion)
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -73,20 +73,22 @@ def page(assessment: Assessment) -> str:
         e=assessment.estimate,
         notion=notion,
         reading=notion.reading,
-        shown=named(assessment.curve_notion).reading,
+        shown=get_notion(assessment.curve_notion).reading,
         pairs=[]
         if assessment.probability_transfer is None
         else pairs(assessment.probability_transfer, assessment.level),
         predicted=[]
         if assessment.probability_transfer is None
         else predicted(assessment.probability_transfer, assessment.level),
-        taking=wording.taking(assessment),
-        happens=named(picture.curve.notion).reading.happens,
+        transfer_sentence=wording.transfer_sentence(assessment),
+        happens=get_notion(picture.curve.notion).reading.happens,
         style=Markup(style),
         script=Markup(script),
         policy=policy,
-        sentences=[line for line in wording.summary(assessment)[1:] if line != wording.taking(assessment)],
-        gained=wording.gained(assessment),
+        sentences=[
+            line for line in wording.summary(assessment)[1:] if line != wording.transfer_sentence(assessment)
+        ],
+        gain_sentence=wording.gain_sentence(assessment),
         cases=wording.cases(assessment),
         decided=wording.decision(assessment),
         costs=[] if assessment.decision is None else assessment.decision.table,
@@ -95,7 +97,7 @@ def page(assessment: Assessment) -> str:
         data=_embedded(picture),
         size=_size(picture.curve),
         looked_up=looked_up(
-            picture, wording.sure(assessment.estimates[assessment.curve_notion], assessment.level)
+            picture, wording.is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
         ),
         by_estimator=remarks(
             [(ESTIMATOR_NAMES.get(name, name), one, False) for name, one in assessment.by_estimator.items()]
@@ -156,7 +158,7 @@ def _templates() -> Environment:
         "ends": wording.ends,
         "number": number,
         "score": lambda s: f"{s:.2f}" if abs(s - round(s, 2)) < 1e-9 else wording.score_text(s),
-        "title_of": lambda notion: named(notion).reading.title,
+        "title_of": lambda notion: get_notion(notion).reading.title,
         "estimator_name": lambda name: ESTIMATOR_NAMES.get(name, name),
     }
     return environment
@@ -171,7 +173,7 @@ def picture_of(assessment: Assessment) -> chart.Picture:
         about = worst.name
     assert isinstance(curve, ReliabilityCurve)
     assert isinstance(diagram, ReliabilityDiagram)
-    reading = named(curve.notion).reading
+    reading = get_notion(curve.notion).reading
     names, event = (reading.score, reading.frequency), reading.frequency.capitalize()
     title = f"{event} against {reading.score}"
     if not reading.event:

@@ -67,13 +67,13 @@ def area(x: Array, low: Array, high: Array) -> str:
     )
 
 
-def runs(held: Array) -> Iterable[slice]:
+def runs(mask: Array) -> Iterable[slice]:
     """Return the runs of true entries.
 
     >>> list(runs(np.array([True, True, False, True])))
     [slice(0, 2, None), slice(3, 4, None)]
     """
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], held, [False]]).astype(np.int8)))
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     return [slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 

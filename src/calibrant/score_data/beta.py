@@ -141,11 +141,11 @@ def _heights(
     place, reach = np.arcsin(np.sqrt(at)), 0.75 * np.sqrt(2 * NEGLIGIBLE * bandwidth)
     for k in range(problems):
         order = np.argsort(nodes.below[k], kind="stable")
-        spots, own = nodes.below[k, order], known[k][:, order]
+        spots, kernel_logs = nodes.below[k, order], known[k][:, order]
         left, right = (np.sin(np.clip(place + far, 0.0, np.pi / 2)) ** 2 for far in (-reach[k], reach[k]))
         first, last = np.searchsorted(spots, left), np.searchsorted(spots, right, "right")
         step = max(8, int(places * reach[k] / np.pi))
         for j in range(0, places, step):
             block, near = slice(j, j + step), slice(first[j], last[min(j + step, places) - 1])
-            height = kernel[k, block] @ own[:, near]
+            height = kernel[k, block] @ kernel_logs[:, near]
             yield slice(k, k + 1), block, order[near], np.exp(height, out=height)[None]

@@ -80,7 +80,7 @@ class Cells:
 
     def __add__(self, other: Cells) -> Cells:
         """Merge two data sets, as if their rows had been summed together."""
-        spread = None if self.counts and other.counts else self.own_squares + other.own_squares
+        spread = None if self.counts and other.counts else self.squared_weights + other.squared_weights
         squares = self.squares + other.squares
         return Cells(self.sums + other.sums, self.low, self.high, squares, self.support, spread)
 
@@ -92,7 +92,7 @@ class Cells:
     @property
     def _broadcast_sums(self) -> Moments:
         """The sums broadcast to the batch; simulated outcomes share the sums of the scores."""
-        return self.sums.each(lambda part: np.broadcast_to(part, (*self.batch, self.low.size)))
+        return self.sums.each(lambda array: np.broadcast_to(array, (*self.batch, self.low.size)))
 
     @cached_property
     def n(self) -> Array:
@@ -115,7 +115,7 @@ class Cells:
         return self.sums.parts if self.spread is None else (*self.sums.parts, self.spread)
 
     @property
-    def own_squares(self) -> Array:
+    def squared_weights(self) -> Array:
         """Sum of the squared weights of each cell (of the weights, if they are counts)."""
         if self.spread is not None:
             return np.broadcast_to(self.spread, (*self.batch, self.low.size))
@@ -139,7 +139,7 @@ class Cells:
         """Sum the groups between the cuts: group k contains cuts[k-1] <= s < cuts[k]."""
         size = cuts.shape[-1] + 1
         bins = self.sums.bins.pooled(self._groups(cuts), size)
-        return Bins(*(np.broadcast_to(part, (*self.batch, size)) for part in (bins.w, bins.ws, bins.wy)))
+        return Bins(*(np.broadcast_to(array, (*self.batch, size)) for array in (bins.w, bins.ws, bins.wy)))
 
     def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
         """Return all five sums over the same groups, with scores relative to the origin of each group."""
@@ -147,9 +147,9 @@ class Cells:
         origin = origin[:1] if origin.ndim > 1 and _all_equal(origin) else origin
         batch = np.broadcast_shapes(group.shape[:-1], origin.shape[:-1])
         sums = self.sums.pooled(np.broadcast_to(group, (*batch, group.shape[-1])), origin)
-        return sums.each(lambda part: np.broadcast_to(part, (*self.batch, origin.shape[-1])))
+        return sums.each(lambda array: np.broadcast_to(array, (*self.batch, origin.shape[-1])))
 
-    def ranked(self, rank: Array) -> Array:
+    def score_at_rank(self, rank: Array) -> Array:
         """Return the score at each rank from 0 to n - 1.
 
         The rows of a cell are assumed to be equally spaced with the mean and variance of the cell. This is
@@ -169,13 +169,17 @@ class Cells:
             limit = rank[entry] + slack * n[entry]
             cell[entry] = np.searchsorted(mass[entry], limit, side="right")
         cell = np.minimum(cell, np.broadcast_to(self._last, batch)[..., None])
-        held = np.take_along_axis(w, cell, axis=-1)
-        within = rank - (np.take_along_axis(mass, cell, axis=-1) - held)
+        rows_in_cell = np.take_along_axis(w, cell, axis=-1)
+        within = rank - (np.take_along_axis(mass, cell, axis=-1) - rows_in_cell)
         spread = 12 * self.variance_within
         spread = np.where((w > 2) & (spread < TIED * (self.high - self.low) ** 2), 0.0, spread)
         spacing = np.sqrt(spread / np.maximum(w * w - 1, 1))
         score = np.take_along_axis(self.score, cell, axis=-1)
-        score += (within - (held - 1) / 2) * np.take_along_axis(spacing, cell, axis=-1) * (held > 1)
+        score += (
+            (within - (rows_in_cell - 1) / 2)
+            * np.take_along_axis(spacing, cell, axis=-1)
+            * (rows_in_cell > 1)
+        )
         score = np.clip(score, self.low[cell], self.high[cell])
         return np.broadcast_to(score, (*self.batch, score.shape[-1]))
 
@@ -195,12 +199,12 @@ class Cells:
             share = (self.squares / w.sum(axis=-1))[..., None]
         else:
             share = np.divide(self.spread, w, out=np.zeros(w.shape), where=w > 0)
-        return replace(self, sums=self.sums.each(lambda part: share * part))
+        return replace(self, sums=self.sums.each(lambda array: share * array))
 
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
         """Yield scores, outcomes and weights that represent each batch entry: two rows per cell."""
         for entry in np.ndindex(self.batch):
-            w, ws, wy, wsy, _ = (part[entry] for part in self._broadcast_sums.parts)
+            w, ws, wy, wsy, _ = (array[entry] for array in self._broadcast_sums.parts)
             weight = np.concatenate([w - wy, wy])
             offset = np.concatenate([ws - wsy, wsy])
             keep = weight > 0
@@ -217,10 +221,10 @@ class Cells:
         """Draw `size` bootstrap samples, by resampling the positive and negative rows of each cell."""
         kept = self._occupied
         s = kept.sums
-        part, sums = np.stack([s.w - s.wy, s.wy]), np.stack([s.ws - s.wsy, s.wsy])
-        count = rng.multinomial(round(float(self.n)), (part / part.sum()).ravel(), size)
-        count = count.reshape(size, *part.shape)
-        w, wx = count.sum(axis=1), count * np.divide(sums, part, out=np.zeros(part.shape), where=part > 0)
+        array, sums = np.stack([s.w - s.wy, s.wy]), np.stack([s.ws - s.wsy, s.wsy])
+        count = rng.multinomial(round(float(self.n)), (array / array.sum()).ravel(), size)
+        count = count.reshape(size, *array.shape)
+        w, wx = count.sum(axis=1), count * np.divide(sums, array, out=np.zeros(array.shape), where=array > 0)
         moments = Moments(w, wx.sum(axis=1), count[:, 1], wx[:, 1], w * (s.wss / s.w), s.origin)
         return Cells(moments, kept.low, kept.high, w.sum(axis=-1).astype(float), self.support)
 
@@ -231,11 +235,11 @@ class Cells:
 
         If `probability` returns several rows, `size` samples are drawn for each of them in turn.
         """
-        from calibrant.score_data.draws import binomial, each_chance
+        from calibrant.score_data.draws import binomial, broadcast_probability
 
         kept = self._occupied
         s, rows = kept.sums, kept._effective_rows
-        wy = binomial(rng, rows, each_chance(probability(kept.score), s.w.size), size)
+        wy = binomial(rng, rows, broadcast_probability(probability(kept.score), s.w.size), size)
         if not np.array_equal(rows, s.w):
             wy /= rows
             wy *= s.w
@@ -254,14 +258,14 @@ class Cells:
     @cached_property
     def _effective_rows(self) -> Array:
         """Effective number of rows of each cell, rounded and at least 1."""
-        w, squares = self.sums.w, self.own_squares
+        w, squares = self.sums.w, self.squared_weights
         rows = np.divide(w**2, squares, out=np.ones(w.shape), where=squares > 0)
         return np.maximum(np.rint(rows), 1).astype(np.int64)
 
     def __getitem__(self, entry: Any) -> Cells:
         """Return one problem of a batch, or some of them."""
-        sums = self._broadcast_sums.each(lambda part: part[entry])
-        spread = None if self.spread is None else self.own_squares[entry]
+        sums = self._broadcast_sums.each(lambda array: array[entry])
+        spread = None if self.spread is None else self.squared_weights[entry]
         return replace(self, sums=sums, squares=self.squares[entry], spread=spread)
 
     @cached_property
@@ -272,8 +276,8 @@ class Cells:
     @property
     def _last(self) -> Array:
         """Index of the last non-empty cell."""
-        held = self.sums.w > 0
-        return held.shape[-1] - 1 - np.argmax(held[..., ::-1], axis=-1)
+        rows_in_cell = self.sums.w > 0
+        return rows_in_cell.shape[-1] - 1 - np.argmax(rows_in_cell[..., ::-1], axis=-1)
 
     def _groups(self, cuts: Array) -> Array:
         """Count the cuts at or below each cell's mean score."""

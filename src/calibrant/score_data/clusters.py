@@ -59,16 +59,16 @@ class DesignEffect:
         return _ClusterSums.of(sample, cluster).design()
 
 
-def are_alone(cluster: Array, weight: Array | None, *, counts: bool = True) -> bool:
+def are_independent(cluster: Array, weight: Array | None, *, counts: bool = True) -> bool:
     """Return whether rows are treated as independent.
 
     This is the case if every cluster has a single row, repetitions by counts included. It is also the case if
     there is only one cluster: the variation between clusters is then unknown, and the result is conditional
     on this cluster.
 
-    >>> are_alone(np.array([0, 2, 1]), None), are_alone(np.array([0, 2, 1]), np.array([1, 2, 1]))
+    >>> are_independent(np.array([0, 2, 1]), None), are_independent(np.array([0, 2, 1]), np.array([1, 2, 1]))
     (True, False)
-    >>> are_alone(np.array([0, 0, 0]), None)
+    >>> are_independent(np.array([0, 0, 0]), None)
     True
     """
     counted = weight is not None and counts and bool(np.any(weight > 1))
@@ -107,8 +107,8 @@ def cells_of(score: Array) -> Array:
     array([1, 0, 1])
     """
     cell = FINE.locate(score)
-    held = np.bincount(cell) > 0
-    return (np.cumsum(held) - 1)[cell]
+    occupied = np.bincount(cell) > 0
+    return (np.cumsum(occupied) - 1)[cell]
 
 
 def effective_clusters(cluster: Array, weight: Array | None) -> float:

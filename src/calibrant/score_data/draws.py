@@ -29,13 +29,13 @@ NORMAL = 30.0
 SETS = 32
 
 
-def each_chance(chance: Array | float, size: int) -> Array:
+def broadcast_probability(probability: Array | float, size: int) -> Array:
     """Broadcast probabilities to shape (rows, size).
 
-    >>> each_chance(0.5, 2)
+    >>> broadcast_probability(0.5, 2)
     array([[0.5, 0.5]])
     """
-    return np.atleast_2d(np.broadcast_to(chance, (*np.shape(chance)[:-1], size)))
+    return np.atleast_2d(np.broadcast_to(probability, (*np.shape(probability)[:-1], size)))
 
 
 def binomial(rng: np.random.Generator, n: Array, p: Array, size: int) -> Array:
@@ -54,8 +54,8 @@ def binomial(rng: np.random.Generator, n: Array, p: Array, size: int) -> Array:
     """
     chances = np.atleast_2d(p)
     drawn = np.zeros((len(chances) * size, n.size))
-    for k, chance in enumerate(chances):
-        _draw(rng, n, chance, drawn[k * size : (k + 1) * size])
+    for k, probability in enumerate(chances):
+        _draw(rng, n, probability, drawn[k * size : (k + 1) * size])
     return drawn
 
 

@@ -33,7 +33,7 @@ class Kernel:
 
     name: str
     transform: Transform
-    reach: float
+    support_radius: float
 
 
 def _polynomial(power: int) -> Transform:

@@ -53,7 +53,7 @@ class Layout:
         return int(self.low.size)
 
     @property
-    def walls(self) -> tuple[int, int, int, int]:
+    def boundary_cells(self) -> tuple[int, int, int, int]:
         """Cell counts of the first and the last part, and constants that map a distance to its cell."""
         return (*_depths(self.uniform), _FIRST, _SHIFT)
 

@@ -51,7 +51,7 @@ def sums_of(
         return None
     score = score.astype(np.float32) if score.dtype == np.float16 else score
     size = cuts.shape[-1] + 1 if layout is None else layout.size
-    walls = (0, 0, 0, 0) if layout is None else layout.walls
+    walls = (0, 0, 0, 0) if layout is None else layout.boundary_cells
     cuts, origin = np.ascontiguousarray(cuts), None if origin is None else np.ascontiguousarray(origin)
     weight = _typed(weight)
     side_by_side = isinstance(outcome, OneHot) and _side_by_side(score, weight, cuts, origin, layout)
@@ -62,19 +62,19 @@ def sums_of(
         first, code = 0, np.asarray(outcome)
         batch = _batch(score, code, weight)
     problems, n = prod(batch), score.shape[-1]
-    rows = [_lines(part, batch, n) for part in (score, code, weight)]
+    rows = [_lines(piece, batch, n) for piece in (score, code, weight)]
     groups = [_lines(cuts, batch if layout is None else (), cuts.shape[-1]), _lines(origin, batch, size)]
     shape = powers + 1 + squares, 2, problems, size
 
-    def of_rows(part: slice) -> Array:
+    def of_rows(piece: slice) -> Array:
         sums = np.zeros(shape)
-        own = rows if n <= PIECE else [None if line is None else line[:, part] for line in rows]
-        loops.add_sums(*own, *groups, sums, powers, squares, *walls, first)
+        block_rows = rows if n <= PIECE else [None if line is None else line[:, piece] for line in rows]
+        loops.add_sums(*block_rows, *groups, sums, powers, squares, *walls, first)
         return sums
 
     def of_problems(block: slice) -> None:
-        own = [line if line is None or len(line) == 1 else line[block] for line in (*rows, *groups)]
-        loops.add_sums(*own, sums[:, :, block], powers, squares, *walls, first + block.start)
+        block_rows = [line if line is None or len(line) == 1 else line[block] for line in (*rows, *groups)]
+        loops.add_sums(*block_rows, sums[:, :, block], powers, squares, *walls, first + block.start)
 
     if problems == 1 and n <= PIECE:
         sums = of_rows(slice(None))
@@ -91,7 +91,7 @@ def sums_of(
     return sums.reshape(-1, 2, *batch, size)
 
 
-def sums_where_held(
+def sums_in_occupied_cells(
     score: Array, outcome: Array | OneHot, weight: Array | None, layout: Layout
 ) -> tuple[Array, Array] | None:
     """Sum the rows of several adjacent problems in the non-empty cells of a layout.
@@ -112,9 +112,11 @@ def sums_where_held(
         return None
     # Most of this memory is never touched, and therefore not allocated by the system.
     place, sums = np.empty(layout.size, np.int32), np.zeros((layout.size, len(score), 3))
-    loops.sum_held(score, outcome.code, layout.parts, layout.low, place, sums, *layout.walls, outcome.first)
-    held = np.flatnonzero(place >= 0)
-    return held, np.ascontiguousarray(sums[place[held]].transpose(2, 1, 0))
+    loops.sum_held(
+        score, outcome.code, layout.parts, layout.low, place, sums, *layout.boundary_cells, outcome.first
+    )
+    occupied = np.flatnonzero(place >= 0)
+    return occupied, np.ascontiguousarray(sums[place[occupied]].transpose(2, 1, 0))
 
 
 def _side_by_side(
@@ -135,7 +137,7 @@ def _batch(score: Array, outcome: Array, weight: Array | None) -> tuple[int, ...
     if score.shape == outcome.shape and (weight is None or weight.shape == score.shape):
         return score.shape[:-1]
     present = [score, outcome] if weight is None else [score, outcome, weight]
-    return np.broadcast_shapes(*(part.shape for part in present))[:-1]
+    return np.broadcast_shapes(*(piece.shape for piece in present))[:-1]
 
 
 def _lines(values: Array | None, batch: tuple[int, ...], size: int) -> Array | None:

@@ -134,7 +134,7 @@ class Bins:
 
     def pooled(self, group: Array, size: int) -> Bins:
         """Pool bins: bin k is added to `group[..., k]`."""
-        return Bins(*(pool(part, group, size) for part in (self.w, self.ws, self.wy)))
+        return Bins(*(pool(column, group, size) for column in (self.w, self.ws, self.wy)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ class Moments:
 
     def __getitem__(self, key: Any) -> Moments:
         """Return a subset of the groups, or one entry of a batch."""
-        return Moments(*(part[key] for part in (*self.parts, np.broadcast_to(self.origin, self.w.shape))))
+        return Moments(*(column[key] for column in (*self.parts, np.broadcast_to(self.origin, self.w.shape))))
 
     def about(self, origin: Array) -> Moments:
         """Return the same sums with scores relative to another origin.
@@ -208,5 +208,5 @@ class Moments:
         """Pool groups: group k is added to `group[..., k]`, relative to the origin of the latter."""
         size = origin.shape[-1]
         at = np.take_along_axis(np.broadcast_to(origin, (*group.shape[:-1], size)), group, axis=-1)
-        w, ws, wy, wsy, wss = (pool(part, group, size) for part in self.about(at).parts)
+        w, ws, wy, wsy, wss = (pool(column, group, size) for column in self.about(at).parts)
         return Moments(w, ws, wy, wsy, wss, origin)

@@ -54,7 +54,7 @@ class Nodes:
         return np.ones(self.below.shape[-1]) @ self.weights
 
     @property
-    def on_walls(self) -> Array:
+    def boundary_mass(self) -> Array:
         """Mass and positive mass at the lower and at the upper boundary: shape (..., 2, 2)."""
         on = np.stack([self.below == 0, self.above == 0], axis=-2)
         return on.astype(np.float64) @ self.weights
@@ -82,8 +82,8 @@ class Nodes:
         scale = np.divide(2.0, width, out=np.zeros(size), where=width > 0)
         moments = np.zeros((MOMENTS, 4 * size))
         for a in range(0, score.size, CHUNK):
-            part = slice(a, a + CHUNK)
-            below, above = _distances(score[part], support)
+            chunk = slice(a, a + CHUNK)
+            below, above = _distances(score[chunk], support)
             upper = above < below
             distance = np.minimum(below, above)
             cell = _cell_of(distance, bits)
@@ -92,19 +92,19 @@ class Nodes:
             place -= 1
             cell += size * upper
             cell += cell
-            cell += outcome[part].astype(np.intp)
-            factor = weight[part]
+            cell += outcome[chunk].astype(np.intp)
+            factor = weight[chunk]
             for power, sums in enumerate(moments):
                 sums += np.bincount(cell, factor, minlength=4 * size)
                 factor = factor * place if power < MOMENTS - 1 else factor
         by_outcome = moments.reshape(MOMENTS, 2 * size, 2)
-        held = np.flatnonzero(by_outcome[0].any(axis=-1))
+        occupied = np.flatnonzero(by_outcome[0].any(axis=-1))
         root, inverse = _chebyshev()
-        negative, positive = (inverse @ sums for sums in np.moveaxis(by_outcome[:, held], -1, 0))
+        negative, positive = (inverse @ sums for sums in np.moveaxis(by_outcome[:, occupied], -1, 0))
         weights = np.stack([(negative + positive).T.ravel(), positive.T.ravel()], axis=-1)
-        cell = held % size
+        cell = occupied % size
         distance = (left[cell, None] + (root + 1) / 2 * width[cell, None]).ravel()
-        upper = np.repeat(held >= size, MOMENTS)
+        upper = np.repeat(occupied >= size, MOMENTS)
         other = 1 - distance
         return cls(np.where(upper, other, distance), np.where(upper, distance, other), weights)
 
@@ -128,11 +128,11 @@ def nodes(data: ScoreData, bits: Iterable[int]) -> Iterator[Nodes]:
     if isinstance(data, Sample) and data.shape[-1] <= ROWS:
         weight = np.ones(1) if data.weight is None else data.weight
         shape = (-1, data.shape[-1])
-        parts = (np.broadcast_to(part, data.shape) for part in (data.score, data.outcome, weight))
-        score, outcome, weight = (part.reshape(shape).astype(np.float64) for part in parts)
+        parts = (np.broadcast_to(chunk, data.shape) for chunk in (data.score, data.outcome, weight))
+        score, outcome, weight = (chunk.reshape(shape).astype(np.float64) for chunk in parts)
         step = max(1, CHUNK // shape[1])
-        for part in (slice(a, a + step) for a in range(0, len(score), step)):
-            yield Nodes.of_rows(score[part], outcome[part], weight[part], data.support)
+        for chunk in (slice(a, a + step) for a in range(0, len(score), step)):
+            yield Nodes.of_rows(score[chunk], outcome[chunk], weight[chunk], data.support)
         return
     for (score, outcome, weight), n_bits in zip(data.rows(), bits, strict=True):
         if isinstance(data, Cells):
@@ -146,7 +146,7 @@ def nodes(data: ScoreData, bits: Iterable[int]) -> Iterator[Nodes]:
 def _distances(score: Array, support: tuple[float, float]) -> tuple[Array, Array]:
     """Return the distances from both ends of the support, scaled to a support of length 1.
 
-    >>> [part.tolist() for part in _distances(np.array([0.25, 1.0]), (0.25, 1.0))]
+    >>> [chunk.tolist() for chunk in _distances(np.array([0.25, 1.0]), (0.25, 1.0))]
     [[0.0, 1.0], [1.0, 0.0]]
     """
     low, high = support

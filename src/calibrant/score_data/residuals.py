@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant.score_data.cells import Cells
 from calibrant.score_data.layout import FINE
-from calibrant.score_data.loops import sums_where_held
+from calibrant.score_data.loops import sums_in_occupied_cells
 from calibrant.score_data.moments import Array
 from calibrant.score_data.sample import Sample, sums_in_runs
 
@@ -55,7 +55,7 @@ class Residuals:
     score: Array
     residual: Array
     spread: Array
-    one_score: Array
+    single_score: Array
 
     @classmethod
     def of(cls, data: Any, *, ties: bool = True) -> Residuals:
@@ -74,7 +74,9 @@ class Residuals:
         else:
             residuals = cls._from_many(data, ties=ties)
         residuals = residuals._ties_pooled()
-        return residuals if ties else replace(residuals, one_score=np.zeros(residuals.mass.shape, dtype=bool))
+        return (
+            residuals if ties else replace(residuals, single_score=np.zeros(residuals.mass.shape, dtype=bool))
+        )
 
     def thinned(self, times: float, noisier: float = 1.0) -> Residuals:
         """Divide the effective number of rows by `times`, with the same frequencies.
@@ -102,11 +104,11 @@ class Residuals:
     def flat(self) -> Residuals:
         """The same problems with a single batch axis."""
         rows = int(np.prod(self.batch, dtype=np.intp))
-        return Residuals(*(part.reshape(rows, -1) for part in self._parts))
+        return Residuals(*(array.reshape(rows, -1) for array in self._parts))
 
     @property
     def _parts(self) -> tuple[Array, ...]:
-        return self.mass, self.score, self.residual, self.spread, self.one_score
+        return self.mass, self.score, self.residual, self.spread, self.single_score
 
     @property
     def frequency(self) -> Array:
@@ -116,7 +118,7 @@ class Residuals:
 
     def __getitem__(self, entry: Any) -> Residuals:
         """Return a subset of the problems of a batch, or a subset of the steps of a single problem."""
-        return Residuals(*(part[entry] for part in self._parts))
+        return Residuals(*(array[entry] for array in self._parts))
 
     def coarser(self, most: int) -> Residuals:
         """Pool neighbouring steps of a single problem to at most about `most` steps.
@@ -124,14 +126,14 @@ class Residuals:
         >>> Residuals.of(Sample(np.arange(8) / 8, np.arange(8) > 3)).coarser(2).mass
         array([4., 4.])
         """
-        held = self[self.mass > 0]
-        if held.mass.size <= most:
-            return held
+        occupied = self[self.mass > 0]
+        if occupied.mass.size <= most:
+            return occupied
         # Equal shares of the mean of two measures: the mass and the variance of the residuals.
-        p = held.score
-        variance = held.spread * (p * (1 - p) + 1e-6)
-        time = np.cumsum((held.mass / held.mass.sum() + variance / variance.sum()) / 2)
-        return held.pooled(np.minimum((time * most).astype(np.intp), most - 1))
+        p = occupied.score
+        variance = occupied.spread * (p * (1 - p) + 1e-6)
+        time = np.cumsum((occupied.mass / occupied.mass.sum() + variance / variance.sum()) / 2)
+        return occupied.pooled(np.minimum((time * most).astype(np.intp), most - 1))
 
     def pooled(self, group: Array) -> Residuals:
         """Pool the steps of each group of neighbours in a single problem.
@@ -153,11 +155,11 @@ class Residuals:
         start = np.flatnonzero(fresh)
         first, last = (self.score.ravel()[at] for at in (start, np.append(start[1:], run.size) - 1))
         score.ravel()[start] = np.clip(score.ravel()[start], first, last)
-        one_score: Array = np.ones(run.shape, dtype=bool)
+        single_score: Array = np.ones(run.shape, dtype=bool)
         same = last - first <= TIED * np.minimum(last, 1 - last)
-        (mixed,) = sums_in_runs(run, (~self.one_score).astype(np.float64))
-        one_score.ravel()[start] = same & (mixed.ravel()[start] == 0)
-        return Residuals(mass, score, residual, spread, one_score)
+        (mixed,) = sums_in_runs(run, (~self.single_score).astype(np.float64))
+        single_score.ravel()[start] = same & (mixed.ravel()[start] == 0)
+        return Residuals(mass, score, residual, spread, single_score)
 
     def _ties_pooled(self) -> Residuals:
         """Pool neighbours whose scores are equal up to rounding.
@@ -166,13 +168,13 @@ class Residuals:
         >>> Residuals.of(Sample(score, np.array([True, False, True]))).mass
         array([2., 0., 1.])
         """
-        held = np.flatnonzero(self.mass)
-        score = self.score.ravel()[held]
-        tied = tied_with_last(score)[1:]
+        occupied = np.flatnonzero(self.mass)
+        score = self.score.ravel()[occupied]
+        tied = tied_with_previous(score)[1:]
         if not tied.any():
             return self
         fresh = np.zeros(self.mass.size, dtype=np.intp)
-        fresh[held[1:][~tied]] = 1
+        fresh[occupied[1:][~tied]] = 1
         return self._pooled_runs(np.cumsum(fresh).reshape(self.mass.shape))
 
     @classmethod
@@ -186,29 +188,31 @@ class Residuals:
         away = score - FINE.low[cell]
         ws, wss = sums_in_runs(cell, mass * away, mass * away**2)
         width = (FINE.high - FINE.low)[cell]
-        one_score = _one_score(pooled.mass, ws, wss, width, pooled.spread)
-        return replace(pooled, one_score=one_score)._scaled(sample.n)
+        single_score = _one_score(pooled.mass, ws, wss, width, pooled.spread)
+        return replace(pooled, single_score=single_score)._scaled(sample.n)
 
     @classmethod
     def _from_many(cls, sample: Sample, *, ties: bool) -> Residuals:
         sums = None
-        if not ties or not _repeats(sample):
-            sums = sums_where_held(sample.score, sample.outcome, sample.weight, FINE)
+        if not ties or not _has_ties(sample):
+            sums = sums_in_occupied_cells(sample.score, sample.outcome, sample.weight, FINE)
         if sums is None:
             return cls._from_cells(Cells.of(sample))
-        held, (w, ws, wy) = sums
+        occupied, (w, ws, wy) = sums
         # Without sums of squares, no score can be identified as shared.
-        return cls._of_sums(w, ws, wy, np.full(w.shape, np.nan), FINE.low[held], FINE.high[held], w)
+        return cls._of_sums(w, ws, wy, np.full(w.shape, np.nan), FINE.low[occupied], FINE.high[occupied], w)
 
     @classmethod
     def _from_cells(cls, cells: Cells) -> Residuals:
         """Return the residuals of the non-empty cells."""
         w, ws, wy, _, wss = cells.tie_groups().parts
-        held = np.flatnonzero((w > 0).reshape(-1, w.shape[-1]).any(axis=0))
+        occupied = np.flatnonzero((w > 0).reshape(-1, w.shape[-1]).any(axis=0))
         # With many classes most cells are empty, so drop them first.
         per_row = None if cells.spread is not None else (cells.squares / w.sum(axis=-1))[..., None]
-        w, ws, wy, wss, low, high = (part[..., held] for part in (w, ws, wy, wss, cells.low, cells.high))
-        spread = cells.own_squares[..., held] if per_row is None else w * per_row
+        w, ws, wy, wss, low, high = (
+            array[..., occupied] for array in (w, ws, wy, wss, cells.low, cells.high)
+        )
+        spread = cells.squared_weights[..., occupied] if per_row is None else w * per_row
         return cls._of_sums(w, ws, wy, wss, low, high, spread)._scaled(cells.n)
 
     @classmethod
@@ -217,8 +221,8 @@ class Residuals:
     ) -> Residuals:
         """Return the residuals of cells from sums of scores relative to the lower end of each cell."""
         mean = np.divide(ws, w, out=np.zeros(w.shape), where=w > 0)
-        one_score = _one_score(w, ws, wss, high - low, spread)
-        return cls(w, np.clip(low + mean, low, high), wy - w * low - ws, spread, one_score)
+        single_score = _one_score(w, ws, wss, high - low, spread)
+        return cls(w, np.clip(low + mean, low, high), wy - w * low - ws, spread, single_score)
 
     def _scaled(self, n: Array) -> Residuals:
         """Scale the weights so that they sum to the effective number of rows."""
@@ -236,17 +240,17 @@ def across_clusters(residuals: Residuals, sample: Any, cluster: Array | None) ->
     Rows of the same cluster are correlated, which is no information about the score.
 
     >>> sample = Sample(np.array([0.2, 0.2, 0.9, 0.9]), np.array([False, True, True, True]))
-    >>> across_clusters(Residuals.of(sample), sample, np.array([0, 0, 1, 2])).one_score[[0, 2]]
+    >>> across_clusters(Residuals.of(sample), sample, np.array([0, 0, 1, 2])).single_score[[0, 2]]
     array([False,  True])
     """
-    held = np.flatnonzero(residuals.mass > 0)
-    score = residuals.score[held]
+    occupied = np.flatnonzero(residuals.mass > 0)
+    score = residuals.score[occupied]
     step = np.searchsorted((score[1:] + score[:-1]) / 2, next(sample.rows())[0])
     pairs = np.unique(np.stack([step, np.broadcast_to(cluster, step.shape)]), axis=1)  # type: ignore[arg-type]
-    clusters = np.diff(np.searchsorted(pairs[0], np.arange(held.size + 1)))
-    one_score = residuals.one_score.copy()
-    one_score[held] &= clusters > 1
-    return replace(residuals, one_score=one_score)
+    clusters = np.diff(np.searchsorted(pairs[0], np.arange(occupied.size + 1)))
+    single_score = residuals.single_score.copy()
+    single_score[occupied] &= clusters > 1
+    return replace(residuals, single_score=single_score)
 
 
 def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> Array:
@@ -265,7 +269,7 @@ def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> 
     return np.asarray(exact | (discrete[..., None] & dominated))
 
 
-def _repeats(sample: Sample) -> bool:
+def _has_ties(sample: Sample) -> bool:
     """Return whether rows share scores, from a subset of the rows and from all rows of a subset of the
     scores.
 
@@ -287,10 +291,10 @@ def _repeats(sample: Sample) -> bool:
     return False
 
 
-def tied_with_last(score: Array) -> Array:
+def tied_with_previous(score: Array) -> Array:
     """Return for each of the sorted scores whether it equals the previous one up to rounding.
 
-    >>> tied_with_last(np.array([0.3, 0.1 + 0.2, 0.5]))
+    >>> tied_with_previous(np.array([0.3, 0.1 + 0.2, 0.5]))
     array([False,  True, False])
     """
     near = np.abs(np.diff(score)) <= TIED * np.minimum(score, 1 - score)[1:]

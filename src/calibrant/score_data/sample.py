@@ -52,7 +52,7 @@ class Sample:
         shape = self.score.shape
         if self.outcome.shape != shape or (self.weight is not None and self.weight.shape != shape):
             parts = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])
-            shape = np.broadcast_shapes(*(part.shape for part in parts))
+            shape = np.broadcast_shapes(*(array.shape for array in parts))
         object.__setattr__(self, "shape", shape)
 
     def __getitem__(self, entry: Any) -> Sample:
@@ -127,7 +127,7 @@ class Sample:
         """
         return Moments.by_outcome(self._sums_between(cuts, origin, powers=2 if squares else 1), origin)
 
-    def ranked(self, rank: Array) -> Array:
+    def score_at_rank(self, rank: Array) -> Array:
         """Return the score at each rank from 0 to n - 1, with every row repeated by its count.
 
         Importance weights are first scaled to sum to the effective size.
@@ -138,14 +138,14 @@ class Sample:
                 return tally.order_statistics(self.score, index)
             return np.take_along_axis(self.in_order[0], index, axis=-1)
         score, mass = self._cumulative_mass
-        ranked = np.empty((*self.batch, rank.shape[-1]))
-        rank = np.broadcast_to(rank, ranked.shape)
+        score_at_rank = np.empty((*self.batch, rank.shape[-1]))
+        rank = np.broadcast_to(rank, score_at_rank.shape)
         slack = 0.0 if self.counts else SLACK
         for entry in np.ndindex(self.batch):
             limit = rank[entry] + slack * self.n[entry]
             at = np.searchsorted(mass[entry], limit, side="right")
-            ranked[entry] = score[entry][np.minimum(at, score.shape[-1] - 1)]
-        return ranked
+            score_at_rank[entry] = score[entry][np.minimum(at, score.shape[-1] - 1)]
+        return score_at_rank
 
     def variance(self) -> Array:
         """Return the variance of the scores with n - 1 in the denominator; 0 for a single row."""
@@ -160,9 +160,9 @@ class Sample:
     def rows(self) -> Iterator[tuple[Array, Array, Array]]:
         """Yield scores, outcomes and weights of each batch entry."""
         weight = np.ones(1) if self.weight is None else self.weight
-        parts = [np.broadcast_to(part, self.shape) for part in (self.score, self.outcome, weight)]
+        parts = [np.broadcast_to(array, self.shape) for array in (self.score, self.outcome, weight)]
         for entry in np.ndindex(self.batch):
-            score, outcome, weight = (part[entry] for part in parts)
+            score, outcome, weight = (array[entry] for array in parts)
             yield score.astype(np.float64), outcome.astype(np.float64), weight.astype(np.float64)
 
     def tie_groups(self) -> Moments:
@@ -195,11 +195,11 @@ class Sample:
         The outcome of a row with a count is drawn once per repetition, which gives a negative and a positive
         row. If `probability` returns several rows, `size` samples are drawn for each of them in turn.
         """
-        from calibrant.score_data.draws import each_chance
+        from calibrant.score_data.draws import broadcast_probability
 
         single(self.batch)
         shape = (size, *self.shape)
-        chances = each_chance(probability(self.score), self.shape[-1])
+        chances = broadcast_probability(probability(self.score), self.shape[-1])
         if self.weight is None or not self.counts or np.all(self.weight == 1):
             return replace(self, outcome=np.concatenate([rng.random(shape) < chance for chance in chances]))
         positive = np.concatenate([rng.binomial(self.weight, chance, shape) for chance in chances])

@@ -75,14 +75,14 @@ class Simplex:
             square = weight * weight
         else:
             weight = square = weight.astype(np.float64)
-        held = weight > 0
+        positive = weight > 0
         keys = None if score.size <= CHUNK else _keys(score)
         if keys is None or not _rows_differ(keys, classes):
-            if held.all():
+            if positive.all():
                 score = without_rounding(score)
             else:
                 score = score.copy()
-                score[held] = without_rounding(score[held])
+                score[positive] = without_rounding(score[positive])
             keys = _keys(score)
         hashed = _hashed(keys)
         order = np.lexsort((weight, code, hashed))
@@ -134,8 +134,8 @@ class Simplex:
         return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
 
     def __getitem__(self, rows: slice | Array) -> Simplex:
-        held = (self.score, self.code, self.weight, self.square, self.group)
-        score, code, weight, square, group = (each[rows] for each in held)
+        positive = (self.score, self.code, self.weight, self.square, self.group)
+        score, code, weight, square, group = (each[rows] for each in positive)
         return Simplex(score, code, weight, square, group, np.arange(len(code)))
 
 
@@ -144,8 +144,8 @@ def _keys(score: Array) -> Array:
     n, classes = score.shape
     keys, direction = np.empty(n), np.random.default_rng(0).random(classes)
     for first in range(0, n, max(1, CHUNK // classes)):
-        part = slice(first, first + max(1, CHUNK // classes))
-        keys[part] = np.einsum("ij,j->i", score[part].astype(np.float64), direction)
+        chunk = slice(first, first + max(1, CHUNK // classes))
+        keys[chunk] = np.einsum("ij,j->i", score[chunk].astype(np.float64), direction)
     return keys
 
 

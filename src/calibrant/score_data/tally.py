@@ -125,7 +125,7 @@ def cells_and_sums(score: Array, weight: Array | None, layout: Layout) -> tuple[
     """
     cell, score = layout.locate(score).astype(np.int32), score.astype(np.float64)
     parts = [None, score] if weight is None else [weight, weight * score, weight * weight]
-    return cell, np.array([np.bincount(cell, part, minlength=layout.size) for part in parts])
+    return cell, np.array([np.bincount(cell, chunk, minlength=layout.size) for chunk in parts])
 
 
 def occurrences(drawn: Array, size: int) -> Array:
@@ -155,11 +155,11 @@ def order_statistics(score: Array, rank: Array) -> Array:
         index[a : a + CHUNK] = piece
         count += np.bincount(piece, minlength=cells + 1)
     wanted = np.searchsorted(np.cumsum(count), rank, side="right")
-    held = np.zeros(cells + 1, dtype=bool)
-    held[wanted] = True
-    kept = score[held[index]].astype(np.float64, copy=False)
+    is_wanted = np.zeros(cells + 1, dtype=bool)
+    is_wanted[wanted] = True
+    kept = score[is_wanted[index]].astype(np.float64, copy=False)
     kept.sort()
-    skipped = np.cumsum(np.where(held, 0, count))
+    skipped = np.cumsum(np.where(is_wanted, 0, count))
     return kept[rank - skipped[wanted]]
 
 
@@ -191,11 +191,11 @@ def row_totals(
     step = LONG_CHUNK if vector else max(1, MATRIX_CHUNK // max(1, score[:1].size))
     totals = np.zeros(5)
     for a in range(0, len(code), step):
-        part = slice(a, a + step)
-        own, right, square = (_vector_rows if vector else _matrix_rows)(score[part], code[part])
-        factor = None if weight is None else weight[part].astype(np.float64)
-        mass = float(len(own)) if factor is None else factor.sum()
-        totals += mass, _total(factor, right), *_log_losses(factor, own), _total(factor, square)
+        chunk = slice(a, a + step)
+        label_score, right, square = (_vector_rows if vector else _matrix_rows)(score[chunk], code[chunk])
+        factor = None if weight is None else weight[chunk].astype(np.float64)
+        mass = float(len(label_score)) if factor is None else factor.sum()
+        totals += mass, _total(factor, right), *_log_losses(factor, label_score), _total(factor, square)
     mass, hits, log_loss, impossible, brier = totals.tolist()
     return len(code), mass, hits, log_loss, impossible, brier
 
@@ -235,13 +235,13 @@ def _vector_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:
     p = score.astype(np.float64, copy=False)
     # |1 - y - p| is p or 1 - p without a branch. Operations are in place because memory traffic dominates.
     y = code.astype(np.float64)
-    own = 1.0 - y
-    own -= p
-    np.abs(own, out=own)
+    label_score = 1.0 - y
+    label_score -= p
+    np.abs(label_score, out=label_score)
     y -= p
     np.square(y, out=y)
     y += y
-    return own, (p > 0.5) == code, y
+    return label_score, (p > 0.5) == code, y
 
 
 def _matrix_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:
@@ -249,24 +249,24 @@ def _matrix_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:
     off, row = score.astype(np.float64), np.arange(len(code))
     # Copy the indices: numpy checks them before use, and a caller could change them in between.
     code = code.copy()
-    own, right = off[row, code], off.argmax(axis=1) == code
+    label_score, right = off[row, code], off.argmax(axis=1) == code
     off[row, code] -= 1
-    return own, right, np.einsum("ij,ij->i", off, off)
+    return label_score, right, np.einsum("ij,ij->i", off, off)
 
 
-def _log_losses(weight: Array | None, own: Array) -> tuple[float, float]:
-    """Sum the log losses of labels with a positive score, and the weight of the others; overwrites `own`."""
-    impossible, least = 0.0, own.min()
+def _log_losses(weight: Array | None, label_score: Array) -> tuple[float, float]:
+    """Sum the log losses of positive scores, and the weight of the others; overwrites `label_score`."""
+    impossible, least = 0.0, label_score.min()
     if not least > 0:
-        impossible = _total(weight, own <= 0)
-        own = np.where(own > 0, own, 1.0)
+        impossible = _total(weight, label_score <= 0)
+        label_score = np.where(label_score > 0, label_score, 1.0)
     if weight is None and least > SAFE:
         # Take logarithms of products of up to eight scores, which is faster.
         for _ in range(3):
-            half = len(own) // 2
-            pairs = own[:half] * own[half : 2 * half]
-            own = np.append(pairs, own[-1:]) if len(own) % 2 else pairs
-    return max(0.0, -_total(weight, np.log(own, out=own))), impossible
+            half = len(label_score) // 2
+            pairs = label_score[:half] * label_score[half : 2 * half]
+            label_score = np.append(pairs, label_score[-1:]) if len(label_score) % 2 else pairs
+    return max(0.0, -_total(weight, np.log(label_score, out=label_score))), impossible
 
 
 def _total(weight: Array | None, values: Array) -> float:

@@ -2,7 +2,7 @@
 
 The members of the archive are:
 
-    calibrant_sketch.json   notion, classes, what was given, and totals (`Header`)
+    calibrant_sketch.json   notion, classes, what was given, and totals (`SketchHeader`)
     held.npy                a bit for each cell of each class: whether it holds rows
     sums.npy                for each cell that holds rows, its sums of w, ws, wy, wsy and wss, and of squared
                             weights where these are importance weights: a row for each kind of sum
@@ -29,15 +29,15 @@ from typing import Annotated, Any, BinaryIO, ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from calibrant.atomic import write_whole
+from calibrant.atomic import write_atomic
 from calibrant.inputs import InputError, Serializable, within
 from calibrant.inputs.codec import Bounds
 from calibrant.score_data import Array, Layout
+from calibrant.sketch.cell_sums import empty_cells, layout_of
 from calibrant.sketch.sketch import Sketch
-from calibrant.sketch.sums import empty_cells, layout_of
 from calibrant.sketch.totals import ROUNDING, Totals
-from calibrant.tasks import named
-from calibrant.tasks.notions import refuse_whole
+from calibrant.tasks import get_notion
+from calibrant.tasks.notions import refuse_canonical
 
 HEADER = "calibrant_sketch.json"
 # Bytes of the header, and of all sums in memory, that a file may have.
@@ -62,7 +62,7 @@ Kind = TypeVar("Kind", bound=Sketch)
 
 
 @dataclass(frozen=True)
-class Content:
+class SketchContent:
     """What the header says of the rows of a sketch.
 
     Attributes
@@ -86,7 +86,7 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Header(Serializable):
+class SketchHeader(Serializable):
     """The header of a file.
 
     Attributes
@@ -111,15 +111,15 @@ class Header(Serializable):
     given_pos_label: Hashable
     given_class_names: tuple[str, ...] | None
     given_named_labels: tuple[Hashable, ...] | None
-    rows: Content | None
+    rows: SketchContent | None
 
     @classmethod
-    def of(cls, sketch: Sketch) -> Header:
+    def of(cls, sketch: Sketch) -> SketchHeader:
         """Return the header of a sketch."""
         rows = None
         if sketch._cells is not None:
             about = sketch.labels, sketch.positive, sketch.is_vector, sketch.weighted
-            rows = Content(*about, sketch._layout.uniform, sketch.totals)
+            rows = SketchContent(*about, sketch._layout.uniform, sketch.totals)
         given, names = sketch._given, sketch._class_names
         return cls(
             format=1,
@@ -141,7 +141,7 @@ class Header(Serializable):
 
     def _check_fields(self) -> None:
         """Refuse values that do not go together."""
-        refuse_whole(self.notion)
+        refuse_canonical(self.notion)
         rows, classes, names = self.rows, self.n_classes, self.given_class_names
         if self.given_named_labels is not None and len(self.given_named_labels) != len(names or ()):
             raise InputError("given_named_labels", "be as many as given_class_names", self.given_named_labels)
@@ -153,7 +153,7 @@ class Header(Serializable):
             raise InputError("rows.labels", f"be {classes} distinct classes", got=f"{len(rows.labels)}")
         if rows.positive is not None and rows.positive >= classes:
             raise InputError("rows.positive", f"be below {classes}, the number of classes", rows.positive)
-        if named(self.notion).one_class and rows.positive is None:
+        if get_notion(self.notion).is_binary and rows.positive is None:
             raise InputError("rows.positive", "name the class that is asked about", None)
         if rows.vector and (classes, rows.positive) != (2, 1):
             raise InputError("rows.vector", "be false unless scores are of the second of two classes", True)
@@ -166,12 +166,12 @@ class Header(Serializable):
     @property
     def problems(self) -> int:
         """The number of classes with sums of their own."""
-        return named(self.notion).size(self.n_classes or 2)
+        return get_notion(self.notion).size(self.n_classes or 2)
 
     @property
     def layout(self) -> Layout:
         """The cells of each class."""
-        return layout_of(named(self.notion), self.n_classes or 2)
+        return layout_of(get_notion(self.notion), self.n_classes or 2)
 
     @property
     def n_sums(self) -> int:
@@ -181,8 +181,8 @@ class Header(Serializable):
 
 def save(sketch: Sketch, path: str | os.PathLike[str]) -> None:
     """Write a sketch to a file, whole or not at all."""
-    arrays, header = _arrays(sketch), Header.of(sketch).to_dict()
-    Header.from_dict(header)  # what could not be read again is not written
+    arrays, header = _arrays(sketch), SketchHeader.of(sketch).to_dict()
+    SketchHeader.from_dict(header)  # what could not be read again is not written
     text = _json(header)
     if len(text) > MOST_HEADER:
         raise InputError("labels", f"take at most {MOST_HEADER} bytes in a file", got=f"{len(text)}")
@@ -193,7 +193,7 @@ def save(sketch: Sketch, path: str | os.PathLike[str]) -> None:
         for name, array in arrays.items():  # which may exceed 2 GiB
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
-    write_whole(path, [buffer.getvalue()])
+    write_atomic(path, [buffer.getvalue()])
 
 
 def load(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
@@ -220,7 +220,7 @@ def load(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
 
 def digest(sketch: Sketch) -> str:
     """Return the SHA-256 of notion, classes and sums: equal for equal content."""
-    about = Header.of(sketch).to_dict()
+    about = SketchHeader.of(sketch).to_dict()
     total = hashlib.sha256(_json({key: value for key, value in about.items() if "given" not in key}))
     for array in _arrays(sketch).values():
         total.update(array.tobytes())
@@ -242,11 +242,11 @@ def _arrays(sketch: Sketch) -> dict[str, Array]:
     """Return the arrays of a file: none for a sketch of no rows."""
     if sketch._cells is None:
         return {}
-    cells = sketch._held
-    held = cells.sums.w.reshape(-1) > 0
-    sums = np.stack([array.reshape(-1)[held] for array in cells.arrays])
+    cells = sketch._current_cells
+    occupied = cells.sums.w.reshape(-1) > 0
+    sums = np.stack([array.reshape(-1)[occupied] for array in cells.arrays])
     squares = np.reshape(cells.squares, -1)
-    return {"held": np.packbits(held), "sums": sums.astype("<f8"), "squares": squares.astype("<f8")}
+    return {"held": np.packbits(occupied), "sums": sums.astype("<f8"), "squares": squares.astype("<f8")}
 
 
 def _read(kind: type[Kind], file: BinaryIO) -> Kind:
@@ -274,12 +274,12 @@ def _check_directory(file: BinaryIO) -> None:
         raise InputError("sketch", "be a whole file", got="one that is cut short or changed")
 
 
-def _header(archive: zipfile.ZipFile) -> Header:
+def _header(archive: zipfile.ZipFile) -> SketchHeader:
     """Return the header of a file, with every value checked."""
     size = archive.getinfo(HEADER).file_size
     if size > MOST_HEADER:
         raise InputError("header", f"take at most {MOST_HEADER} bytes", got=f"{size}")
-    return Header.from_json(_bytes(archive, HEADER, size))
+    return SketchHeader.from_json(_bytes(archive, HEADER, size))
 
 
 def _bytes(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
@@ -307,14 +307,14 @@ def _array(archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...
     return np.frombuffer(data, kind, count, start).reshape(shape)
 
 
-def _fill(sketch: Sketch, header: Header, rows: Content, archive: zipfile.ZipFile) -> None:
+def _fill(sketch: Sketch, header: SketchHeader, rows: SketchContent, archive: zipfile.ZipFile) -> None:
     """Put the sums of a file into a sketch that holds nothing."""
-    layout, problems, notion = header.layout, header.problems, named(header.notion)
+    layout, problems, notion = header.layout, header.problems, get_notion(header.notion)
     size = problems * layout.size
-    held = _array(archive, "held", "|u1", (-(-size // 8),))
-    sums = _array(archive, "sums", "<f8", (header.n_sums, int(_ONES[held].sum(dtype=np.int64))))
+    occupied = _array(archive, "held", "|u1", (-(-size // 8),))
+    sums = _array(archive, "sums", "<f8", (header.n_sums, int(_ONES[occupied].sum(dtype=np.int64))))
     squares = _array(archive, "squares", "<f8", (problems,))
-    at = np.flatnonzero(np.unpackbits(held, count=size))
+    at = np.flatnonzero(np.unpackbits(occupied, count=size))
     _require(at.size == sums.shape[1], "held", "have no bits beyond the last cell")
     _check_sums(sums, squares, at, header, rows.totals)
     batch, support = (problems,) if notion.classwise else (), notion.support(header.n_classes or 2)
@@ -333,7 +333,7 @@ def _require(holds: Any, name: str, rule: str) -> None:
 
 
 @np.errstate(all="ignore")
-def _check_sums(sums: Array, squares: Array, at: Array, header: Header, totals: Totals) -> None:
+def _check_sums(sums: Array, squares: Array, at: Array, header: SketchHeader, totals: Totals) -> None:
     """Refuse sums that no rows have.
 
     Parameters
@@ -345,7 +345,7 @@ def _check_sums(sums: Array, squares: Array, at: Array, header: Header, totals: 
     header : Header
     totals : Totals
     """
-    notion, layout = named(header.notion), header.layout
+    notion, layout = get_notion(header.notion), header.layout
     width = (layout.high - layout.low)[at % layout.size]
     w, ws, wy, wsy, wss = sums[:5]
     _require(np.isfinite(sums), "sums", "be finite")
@@ -353,8 +353,10 @@ def _check_sums(sums: Array, squares: Array, at: Array, header: Header, totals: 
     _require(wy <= w * (1 + NEAR), "sums", "hold no more outcomes than rows in a cell")
     _require(ws <= w * width * (1 + NEAR), "sums", "be of scores that lie in their cells")
     slack, rest = w * width * NEAR + TINY, np.maximum(w - wy, 0)
-    apart = (wsy <= wy * width + slack) & (ws - wsy <= rest * width + slack) & (wsy <= ws * (1 + NEAR) + TINY)
-    _require(apart, "sums", "be of scores that lie in their cells with and without the outcome")
+    is_consistent = (
+        (wsy <= wy * width + slack) & (ws - wsy <= rest * width + slack) & (wsy <= ws * (1 + NEAR) + TINY)
+    )
+    _require(is_consistent, "sums", "be of scores that lie in their cells with and without the outcome")
     mean = ws / w
     spread = (mean * mean <= wss / w * (1 + NEAR) + TINY / w) & (wss <= ws * width * (1 + NEAR) + TINY)
     _require(spread, "sums", "have squared scores that fit the scores")

@@ -20,10 +20,10 @@ from calibrant.inputs.wording import few_of, sample_size
 from calibrant.maps import Calibrator
 from calibrant.maps.calibrator import Monotone
 from calibrant.score_data import Array, Cells, Layout, OneHot, Sample
-from calibrant.sketch.sums import check_scale, copied, empty_cells, gather, layout_of
+from calibrant.sketch.cell_sums import add_in_place, check_scale, copy_cells, empty_cells, layout_of
 from calibrant.sketch.totals import Totals
-from calibrant.tasks import CalibrationTask, named, usual
-from calibrant.tasks.notions import Notion, refuse_whole
+from calibrant.tasks import CalibrationTask, default_notion, get_notion
+from calibrant.tasks.notions import Notion, refuse_canonical
 
 if TYPE_CHECKING:
     from calibrant.assessment import Assessment
@@ -83,8 +83,8 @@ class Sketch(Printed):
         pos_label: Hashable = None,
         class_names: Sequence[str] | Mapping[Any, str] | None = None,
     ) -> None:
-        refuse_whole(notion)
-        self._known_notion = None if notion is None else named(notion)
+        refuse_canonical(notion)
+        self._known_notion = None if notion is None else get_notion(notion)
         self._n_classes = None if n_classes is None else inputs.positive_int("n_classes", n_classes, 2)
         # Kept for every later update, so what can be read only once is read now.
         labels = None if labels is None else inputs.class_labels(labels)
@@ -118,14 +118,14 @@ class Sketch(Printed):
     @property
     def _score_data(self) -> Cells:
         """The sums, as evidence that any estimator can read; later updates leave it as it is."""
-        cells = self._held
+        cells = self._current_cells
         self._lent = True
         return cells
 
     @property
     def _task(self) -> CalibrationTask:
         """What is asked of the sums; see `calibrant.tasks`."""
-        self._held  # noqa: B018 - an empty sketch is refused before anything else
+        self._current_cells  # noqa: B018 - an empty sketch is refused before anything else
         count, rows = self.totals.renormalised, self.totals.rows
         cautions = (inputs.renormalisation_caution(count, rows),) if count else ()
         return CalibrationTask(self._notion, self.labels, self.positive, self._blocks, cautions=cautions)
@@ -141,12 +141,12 @@ class Sketch(Printed):
         return self._vector
 
     @property
-    def _holds_ends_alone(self) -> bool:
+    def _has_only_extreme_scores(self) -> bool:
         """Whether no score lies between the outermost cells: all are 0 or 1, to fifteen digits."""
-        return not np.any(self._held.sums.w[..., 1:-1])
+        return not np.any(self._current_cells.sums.w[..., 1:-1])
 
     @property
-    def _held(self) -> Cells:
+    def _current_cells(self) -> Cells:
         if self._torn:
             raise ValueError("an update was interrupted, and the sketch holds a part of its rows: start anew")
         if self._cells is None:
@@ -154,7 +154,7 @@ class Sketch(Printed):
         return self._cells
 
     def _blocks(self) -> Iterator[Cells]:
-        cells = self._held
+        cells = self._current_cells
         if not cells.batch:
             yield cells
             return
@@ -203,8 +203,8 @@ class Sketch(Printed):
 
     def _check_pair(self, data: Predictions) -> None:
         """Refuse labels that need a positive class to be named once they are seen beside those so far."""
-        told = any(value is not None for value in self._given.values())
-        if told or self.labels not in inputs.USUAL or data.labels not in inputs.USUAL:
+        is_explicit = any(value is not None for value in self._given.values())
+        if is_explicit or self.labels not in inputs.USUAL or data.labels not in inputs.USUAL:
             return
         others = (self._negative, _negative_of(data) if data.score.ndim == 1 else data.labels[0])
         inputs.binary_classes(inputs.in_order(tuple({*others, 1} - {None})))
@@ -219,7 +219,7 @@ class Sketch(Printed):
             raise inputs.InputError("sample_weight", "be given in all updates or in none", got=got, hint=hint)
         if data.weight is not None and weighted:
             check_scale(data.weight)
-        notion = usual(self._known_notion, vector=data.score.ndim == 1)
+        notion = default_notion(self._known_notion, vector=data.score.ndim == 1)
         new = type(self)(notion.name, n_classes=2 if data.score.ndim == 1 else data.score.shape[1])
         new.labels, new.positive, new._vector = data.labels, data.positive, data.score.ndim == 1
         if new._vector and self._cells is not None:
@@ -228,21 +228,27 @@ class Sketch(Printed):
         inputs.class_names(joined.labels, self._class_names)
         if not weighted:
             inputs.check_counts(totals.weight)
-        whole = None if self._cells is None else copied(self._held) if self._lent else self._held
-        in_place = whole is not None and not self._lent
-        for at, part in joined._sums_of(data, joined._layout):
-            if whole is None and at is ...:
-                whole = copied(part)
+        merged = (
+            None
+            if self._cells is None
+            else copy_cells(self._current_cells)
+            if self._lent
+            else self._current_cells
+        )
+        in_place = merged is not None and not self._lent
+        for at, new_cells in joined._sums_of(data, joined._layout):
+            if merged is None and at is ...:
+                merged = copy_cells(new_cells)
                 break
-            if whole is None:
-                batch = (joined._n_classes,) if part.batch else ()
-                whole = empty_cells(batch, joined._layout, part.support, weighted=weighted)  # type: ignore[arg-type]
+            if merged is None:
+                batch = (joined._n_classes,) if new_cells.batch else ()
+                merged = empty_cells(batch, joined._layout, new_cells.support, weighted=weighted)  # type: ignore[arg-type]
             # Sums that were there before cannot be had again if this stops between two blocks.
             self._torn = in_place
-            gather(whole, at, part)
-        assert whole is not None
+            add_in_place(merged, at, new_cells)
+        assert merged is not None
         # A new value, since one remembers what it has computed.
-        joined._cells, joined.totals, joined._given = replace(whole), totals, self._given
+        joined._cells, joined.totals, joined._given = replace(merged), totals, self._given
         self.__dict__.update(joined.__dict__)
         return self
 
@@ -271,20 +277,22 @@ class Sketch(Printed):
                 continue
             for a in range(0, len(score), TOGETHER):
                 block = slice(a, a + TOGETHER)
-                own: Array | OneHot
+                block_outcome: Array | OneHot
                 if isinstance(outcome, OneHot):  # which need not become an array
-                    own = replace(outcome, first=outcome.first + a, size=len(score[block]))
+                    block_outcome = replace(outcome, first=outcome.first + a, size=len(score[block]))
                 else:
-                    own = outcome[block]
-                part = Cells.of(Sample(score[block], own, data.weight, support, data.counts), layout)
-                yield slice(first + a, first + a + len(part.sums.w)), part
+                    block_outcome = outcome[block]
+                new_cells = Cells.of(
+                    Sample(score[block], block_outcome, data.weight, support, data.counts), layout
+                )
+                yield slice(first + a, first + a + len(new_cells.sums.w)), new_cells
             first += len(score)
 
     def __add__(self, other: Self) -> Self:
         """Return a sketch of the rows of both, which stay as they are."""
         if not isinstance(other, Sketch):
             return NotImplemented
-        mine, theirs = (None if sketch._cells is None else sketch._held for sketch in (self, other))
+        mine, theirs = (None if sketch._cells is None else sketch._current_cells for sketch in (self, other))
         if mine is not None and theirs is not None:
             total = self._joined(other, holding=True)
             if self.weighted != other.weighted:
@@ -324,9 +332,9 @@ class Sketch(Printed):
         total._class_names = other._class_names if self._class_names is None else self._class_names
         total._given = self._given if any(v is not None for v in self._given.values()) else other._given
         base, more = (self, other) if self._cells is not None else (other, self)
-        if holding and self._cells is not None and base._asked != more._asked:
+        if holding and self._cells is not None and base._subject != more._subject:
             raise ValueError(
-                f"sketches must ask about the same classes, got {base._asked!r} and {more._asked!r}"
+                f"sketches must ask about the same classes, got {base._subject!r} and {more._subject!r}"
             )
         total.labels, total.positive, total._vector = base.labels, base.positive, base._vector
         if more.labels and base._vector != more._vector:
@@ -335,7 +343,7 @@ class Sketch(Printed):
         elif more.labels and base._vector:
             other = _other_labels(base._negative, more._negative)
             total.labels = (base.labels[0] if other is None else other, base.labels[1])
-            _check_alike(total.labels)
+            _check_same_kind(total.labels)
         return total
 
     @property
@@ -348,11 +356,11 @@ class Sketch(Printed):
         return self.labels[0]
 
     @property
-    def _asked(self) -> Any:
+    def _subject(self) -> Any:
         """The class that is asked about, or all; a vector of scores speaks of one class."""
         if self._notion.top and not self._vector:
             return tuple(sorted(self.labels, key=str))
-        column = self.positive if self._vector or self._notion.one_class else None
+        column = self.positive if self._vector or self._notion.is_binary else None
         return self.labels if column is None else self.labels[column]
 
     def __repr__(self) -> str:
@@ -465,7 +473,7 @@ class Sketch(Printed):
     def _about_one_class(self) -> CalibrationTask:
         """The question, of a sketch that is about the score of one class; others are refused."""
         task = self._task
-        if not task.notion.one_class:
+        if not task.notion.is_binary:
             rule = "be a sketch of the score of one class: decisions by other scores need the rows"
             raise inputs.InputError("sketch", rule, got=f"the notion {self.notion!r}")
         return task
@@ -486,7 +494,7 @@ class Sketch(Printed):
     def _check_bins(self, estimator: EstimatorLike) -> None:
         """Refuse an estimator that asks for more bins than there are cells."""
         estimator = resolve(estimator, shared=self._notion.classwise)
-        cells, bins = self._layout.uniform, estimator.n_bins_at(self._held.n)
+        cells, bins = self._layout.uniform, estimator.n_bins_at(self._current_cells.n)
         if bins is not None and bins > cells:
             raise ValueError(
                 f"{estimator} asks for {bins} bins, but a sketch keeps {cells} cells; name fewer"
@@ -686,9 +694,14 @@ class Sketch(Printed):
         """
         from calibrant.data.frames import from_frame
 
-        asked: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
-        asked |= {"sample_weight": sample_weight, "counts": counts, "labels": labels, "pos_label": pos_label}
-        return from_frame(frame, n_classes=n_classes, **asked)[None]._with_class_names(class_names)
+        arguments: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
+        arguments |= {
+            "sample_weight": sample_weight,
+            "counts": counts,
+            "labels": labels,
+            "pos_label": pos_label,
+        }
+        return from_frame(frame, n_classes=n_classes, **arguments)[None]._with_class_names(class_names)
 
     @classmethod
     @inputs.helpful
@@ -730,9 +743,14 @@ class Sketch(Printed):
 
         if groups is None:
             raise inputs.InputTypeError("groups", "be the name of a column", None)
-        asked: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
-        asked |= {"sample_weight": sample_weight, "counts": counts, "labels": labels, "pos_label": pos_label}
-        sketches = from_frame(frame, n_classes=n_classes, groups=groups, **asked)
+        arguments: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
+        arguments |= {
+            "sample_weight": sample_weight,
+            "counts": counts,
+            "labels": labels,
+            "pos_label": pos_label,
+        }
+        sketches = from_frame(frame, n_classes=n_classes, groups=groups, **arguments)
         return {key: sketch._with_class_names(class_names) for key, sketch in sketches.items()}
 
     @property
@@ -769,11 +787,15 @@ def _other_labels(mine: Any, theirs: Any) -> Any:
     """The negative labels of two vectors of scores, in whichever order: none, one, or a tuple of many."""
     if mine is None or theirs is None or mine == theirs:
         return theirs if mine is None else mine
-    labels = {label for some in (mine, theirs) for label in (some if isinstance(some, tuple) else (some,))}
+    labels = {
+        label
+        for negative in (mine, theirs)
+        for label in (negative if isinstance(negative, tuple) else (negative,))
+    }
     return tuple(sorted(labels, key=lambda label: (type(label).__name__, label)))
 
 
-def _check_alike(labels: tuple[Any, Any]) -> None:
+def _check_same_kind(labels: tuple[Any, Any]) -> None:
     """Refuse labels of a vector of scores that no single question has: text and numbers."""
     others = labels[0] if isinstance(labels[0], tuple) else (labels[0],)
     known = [label for label in (*others, labels[1]) if label is not None]

@@ -292,7 +292,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         classes = tuple(self.classes_.tolist())
         label = y.astype(object) if y.dtype.kind == "f" else y  # as labels, never to be taken for scores
         self.calibrators_ = []
-        for score, some in zip(scores, rows, strict=True):
+        for score, index in zip(scores, rows, strict=True):
             calibrator = Calibrator(
                 self.method,
                 monotone=self.monotone,
@@ -300,11 +300,11 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
                 labels=classes,
                 pos_label=classes[1] if score.ndim == 1 else None,
             )
-            part = None if weight is None else weight[some]
+            fold_weight = None if weight is None else weight[index]
             with explaining(y, classes), warnings.catch_warnings():
                 # Decision values are no probabilities, wherever they lie.
                 warnings.filterwarnings("ignore", "all values of y_prob lie in", InputWarning)
-                calibrator.fit(score / self.scale_, label[some], sample_weight=part)
+                calibrator.fit(score / self.scale_, label[index], sample_weight=fold_weight)
             self.calibrators_.append(calibrator)
 
     def _scored(self, X: Any) -> list[tuple[Calibrator, Array]]:

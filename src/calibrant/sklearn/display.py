@@ -207,7 +207,7 @@ class ReliabilityDisplay:
                 name=type(estimator).__name__ if name is None else name,
                 ax=ax,
                 ref_line=ref_line,
-                notion=notions.usual(notion, vector=vector).name,
+                notion=notions.default_notion(notion, vector=vector).name,
                 sample_weight=sample_weight,
                 counts=counts,
                 labels=classes,
@@ -267,8 +267,8 @@ class ReliabilityDisplay:
             Seed of the bootstrap behind the curve; None draws a new one.
         """
         inputs.check_choice("strategy", strategy, STRATEGIES)
-        notions.refuse_whole(notion)
-        if notion is not None and notions.named(notion).classwise:
+        notions.refuse_canonical(notion)
+        if notion is not None and notions.get_notion(notion).classwise:
             raise inputs.InputError(
                 "notion",
                 "compare one score a row",
@@ -277,7 +277,7 @@ class ReliabilityDisplay:
                 f'calibrant.reliability_curve(y_true, y_prob, notion="{notion}").plot()',
             )
         if notion is None and pos_label is not None:
-            notion = notions.usual(None, vector=True).name
+            notion = notions.default_notion(None, vector=True).name
         rows = y_true, y_prob, notion, sample_weight, labels, pos_label
         task = build_task(*rows, counts=counts, percent=percent)
         method = method or ("bayes" if bandwidth is None else "density")
@@ -290,6 +290,6 @@ class ReliabilityDisplay:
         assert not isinstance(diagram, ByClass)
         assert task.rows is not None
         every = np.arange(task.rows.n)
-        scores = task.problems[0].score if task.notion.one_class else task.rows.take(every)[0]
+        scores = task.problems[0].score if task.notion.is_binary else task.rows.take(every)[0]
         display = cls(curve, diagram, scores, "Classifier" if name is None else name)
         return display.plot(ax=ax, ref_line=ref_line, **kwargs)

@@ -9,7 +9,7 @@ from sklearn.utils.metadata_routing import UNUSED, _MetadataRequester
 
 from calibrant.api.calibration import ece
 from calibrant.estimators import Norm
-from calibrant.estimators.base import chosen_for
+from calibrant.estimators.base import estimator_for
 from calibrant.inputs import same_rows
 from calibrant.sklearn.model import explaining, probabilities
 from calibrant.tasks import notions
@@ -58,13 +58,13 @@ def neg_ece_scorer(
     True
     """
     # A search turns errors of a scorer into NaN with a warning; a wrong choice is told before it starts.
-    asked = notions.named("confidence" if notion is None else notion)
-    chosen_for(asked, estimator, norm)
-    if pos_label is not None and not asked.one_class:
+    chosen = notions.get_notion("confidence" if notion is None else notion)
+    estimator_for(chosen, estimator, norm)
+    if pos_label is not None and not chosen.is_binary:
         raise ValueError(
-            f'pos_label names a class and needs notion="binary", got {pos_label!r} for notion={asked.name!r}'
+            f'pos_label names a class and needs notion="binary", got {pos_label!r} for notion={chosen.name!r}'
         )
-    return NegECE(asked.name, estimator, norm, pos_label)
+    return NegECE(chosen.name, estimator, norm, pos_label)
 
 
 @dataclass(eq=False, repr=False)
@@ -104,8 +104,10 @@ class NegECE(_MetadataRequester):  # type: ignore[misc]
     __call__ = score
 
     def __repr__(self) -> str:
-        asked = f"notion={self.notion!r}, estimator={self.estimator!r}, norm={self.norm!r}"
-        return f"neg_ece_scorer({asked}{'' if self.pos_label is None else f', pos_label={self.pos_label!r}'})"
+        chosen = f"notion={self.notion!r}, estimator={self.estimator!r}, norm={self.norm!r}"
+        return (
+            f"neg_ece_scorer({chosen}{'' if self.pos_label is None else f', pos_label={self.pos_label!r}'})"
+        )
 
     def _accept_sample_weight(self) -> bool:
         # A search over several scorers that is fitted with weights asks each of them, by this name.

@@ -30,7 +30,7 @@ ALIASES = {"class": "binary", "multiclass": "canonical"}
 BLOCK = 1 << 24
 
 
-class Problem(NamedTuple):
+class ScoresAndOutcomes(NamedTuple):
     """Scores and outcomes of one problem, or of a block of problems along the first axis.
 
     Attributes
@@ -49,7 +49,7 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class NotionWording:
     """Words for the results of a notion.
 
     Attributes
@@ -79,10 +79,10 @@ class Reading:
     too_high: str = "by scores too high"
     too_low: str = "by scores too low"
     event: str = ""
-    sure: bool = False
+    about_confidence: bool = False
 
 
-_CONFIDENCE = Reading(
+_CONFIDENCE = NotionWording(
     title="confidence",
     score="confidence",
     frequency="accuracy",
@@ -92,7 +92,7 @@ _CONFIDENCE = Reading(
     too_high="overconfident",
     too_low="underconfident",
     event="prediction is right",
-    sure=True,
+    about_confidence=True,
 )
 
 
@@ -118,14 +118,14 @@ class Notion(ABC):
 
     name: str
     classwise: ClassVar[bool] = False
-    one_class: ClassVar[bool] = False
+    is_binary: ClassVar[bool] = False
     tells_accuracy: ClassVar[bool] = False
     correctness_pairs: ClassVar[bool] = False
     canonical: ClassVar[bool] = False
 
     @property
     @abstractmethod
-    def reading(self) -> Reading:
+    def reading(self) -> NotionWording:
         """Words for the results."""
 
     @property
@@ -134,7 +134,7 @@ class Notion(ABC):
         return 0
 
     @abstractmethod
-    def problems(self, data: Predictions) -> Iterator[Problem]:
+    def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
         """Iterate over the one-dimensional problems of validated predictions."""
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:  # noqa: B027 - optional
@@ -163,18 +163,18 @@ class Notion(ABC):
         """Norms in which an estimate is available."""
         return ("l1", "l2")
 
-    def most(self, norm: str) -> float:
+    def max_error(self, norm: str) -> float:
         """Return the largest possible error."""
         return 1.0
 
     def label(self, labels: Sequence[Any], positive: int | None) -> Any:
         """Return the positive class, for notions that evaluate one class; None otherwise."""
-        return labels[positive] if self.one_class and positive is not None else None
+        return labels[positive] if self.is_binary and positive is not None else None
 
     def combine(self, errors: Array, norm: str) -> float:
         """Combine the errors of all problems: mean (l1), root mean square (l2) or maximum (max).
 
-        >>> named("classwise").combine(np.array([0.1, 0.3]), "l1")
+        >>> get_notion("classwise").combine(np.array([0.1, 0.3]), "l1")
         0.2
         """
         return float(errors.item() if errors.size == 1 else combined(errors, norm))
@@ -195,12 +195,12 @@ class Binary(Notion):
     """Score of one class compared with its frequency."""
 
     name: str = "binary"
-    one_class = True
+    is_binary = True
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> NotionWording:
         """Words for the score of a class and its frequency."""
-        return Reading("binary")
+        return NotionWording("binary")
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
         """Raise an error for a matrix of more than two columns without a positive class."""
@@ -208,14 +208,14 @@ class Binary(Notion):
             rule = f"name one of {list(labels)}, as the notion binary is about one of {len(labels)} columns"
             raise InputError("pos_label", rule, None, advice="notion")
 
-    def problems(self, data: Predictions) -> Iterator[Problem]:
+    def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
         """Yield the problem of the positive class."""
         vector = data.score.ndim == 1
         self.check(vector=vector, labels=data.labels, positive=data.positive)
         if vector:
-            yield Problem(data.score, data.code, (0.0, 1.0))
+            yield ScoresAndOutcomes(data.score, data.code, (0.0, 1.0))
         else:
-            yield Problem(data.score[:, data.positive], data.code == data.positive, (0.0, 1.0))
+            yield ScoresAndOutcomes(data.score[:, data.positive], data.code == data.positive, (0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class Correctness(Binary):
     """Confidence compared with whether the prediction was correct, for pairs given as such.
 
     >>> from calibrant.inputs import predictions
-    >>> next(named("correctness").problems(predictions([1, 0, 1], [0.9, 0.3, 0.4]))).score
+    >>> next(get_notion("correctness").problems(predictions([1, 0, 1], [0.9, 0.3, 0.4]))).score
     array([0.9, 0.3, 0.4])
     """
 
@@ -232,7 +232,7 @@ class Correctness(Binary):
     correctness_pairs = True
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> NotionWording:
         """Words for confidence and the share of correct answers."""
         return replace(_CONFIDENCE, title="correctness", frequency="share right", event="answer is right")
 
@@ -257,21 +257,23 @@ class Classwise(Notion):
     classwise = True
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> NotionWording:
         """Words for the scores and frequencies of all classes."""
-        return Reading("class-wise")
+        return NotionWording("class-wise")
 
-    def problems(self, data: Predictions) -> Iterator[Problem]:
+    def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
         """Iterate over blocks of the problems of all classes."""
         score, code = data.score, data.code
         if score.ndim == 1:
-            yield Problem(np.stack([_complement(score), score]), np.stack([~code, code]), (0.0, 1.0))
+            yield ScoresAndOutcomes(
+                np.stack([_complement(score), score]), np.stack([~code, code]), (0.0, 1.0)
+            )
             return
         n, classes = score.shape
         step = max(1, BLOCK // n)
         for first in range(0, classes, step):
             block = score[:, first : first + step]
-            yield Problem(block.T, OneHot(code, first, block.shape[1]), (0.0, 1.0))
+            yield ScoresAndOutcomes(block.T, OneHot(code, first, block.shape[1]), (0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -282,7 +284,7 @@ class Confidence(Notion):
     tells_accuracy = True
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> NotionWording:
         """Words for confidence and accuracy."""
         return _CONFIDENCE
 
@@ -291,16 +293,18 @@ class Confidence(Notion):
         """Only the largest score."""
         return 1
 
-    def problems(self, data: Predictions) -> Iterator[Problem]:
+    def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
         """Yield the problem of the predicted class."""
         score, code = data.score, data.code
         if score.ndim == 1:
             # The columns are [1 - p, p], and the first column wins ties.
             positive = score > 0.5
-            yield Problem(np.where(positive, score, _complement(score)), positive == code, self.support(2))
+            yield ScoresAndOutcomes(
+                np.where(positive, score, _complement(score)), positive == code, self.support(2)
+            )
             return
         best, largest = data.largest
-        yield Problem(largest, best == code, self.support(score.shape[1]))
+        yield ScoresAndOutcomes(largest, best == code, self.support(score.shape[1]))
 
 
 @dataclass(frozen=True)
@@ -309,7 +313,7 @@ class TopScores(Notion):
 
     >>> from calibrant.inputs import predictions
     >>> data = predictions([0, 2, 1], [[0.5, 0.3, 0.2], [0.2, 0.4, 0.4], [0.6, 0.1, 0.3]])
-    >>> problem = next(named("top:2").problems(data))
+    >>> problem = next(get_notion("top:2").problems(data))
     >>> problem.score.round(6), problem.outcome, problem.support[0] == 2 / 3
     (array([0.8, 0.8, 0.9]), array([ True,  True, False]), True)
     """
@@ -320,7 +324,7 @@ class TopScores(Notion):
         return int(self.name.partition(":")[2])
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> NotionWording:
         """Words for the sum of scores and the share of labels among them."""
         return replace(
             _CONFIDENCE,
@@ -338,7 +342,7 @@ class TopScores(Notion):
             rule = f"ask about fewer scores than there are classes, {size}"
             raise InputError("notion", rule, self.name)
 
-    def problems(self, data: Predictions) -> Iterator[Problem]:
+    def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
         """Yield the problem of the k largest scores."""
         score, code = data.score, data.code
         self.check(vector=score.ndim == 1, labels=data.labels, positive=data.positive)
@@ -356,7 +360,7 @@ class TopScores(Notion):
             ranked_higher = (rows > label_score) | ((rows == label_score) & (np.arange(size) < label))
             included[a : a + step] = np.count_nonzero(ranked_higher, axis=1) < self.top
         # The sum may exceed 1 by rounding.
-        yield Problem(np.minimum(total, 1.0), included, self.support(size))
+        yield ScoresAndOutcomes(np.minimum(total, 1.0), included, self.support(size))
 
 
 @dataclass(frozen=True)
@@ -365,7 +369,7 @@ class Canonical(Notion):
 
     See docs/methods/canonical-calibration.md.
 
-    >>> named("canonical").most("l1")
+    >>> get_notion("canonical").max_error("l1")
     2.0
     """
 
@@ -373,39 +377,39 @@ class Canonical(Notion):
     canonical = True
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> NotionWording:
         """Words for score vectors and class frequencies."""
-        return Reading("canonical", score="scores", frequency="frequencies")
+        return NotionWording("canonical", score="scores", frequency="frequencies")
 
     @property
     def norms(self) -> tuple[str, ...]:
         """Sum of absolute gaps, root of the sum of squares, and the label-weighted sum of the paper."""
         return ("l1", "l2", "mul")
 
-    def most(self, norm: str) -> float:
+    def max_error(self, norm: str) -> float:
         """Return the largest possible distance on the simplex; `mul` is at most 1."""
         return {"l1": 2.0, "l2": float(np.sqrt(2))}.get(norm, 1.0)
 
-    def problems(self, data: Predictions) -> Iterator[Problem]:
+    def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
         """Raise an error: canonical calibration has no one-dimensional problems."""
-        raise one_score_at_a_time(self)
+        raise canonical_not_supported(self)
 
 
-def one_score_at_a_time(notion: Notion) -> InputError:
+def canonical_not_supported(notion: Notion) -> InputError:
     """Return the error for functions that do not support canonical calibration."""
     hint = "ask here for confidence, classwise or binary"
     return InputError("notion", "compare one score at a time here", notion.name, hint=hint, advice="whole")
 
 
-def refuse_whole(notion: Any) -> None:
+def refuse_canonical(notion: Any) -> None:
     """Raise an error for canonical calibration, before any data are read; None is the default notion."""
-    if notion is not None and (requested := named(notion)).canonical:
-        raise one_score_at_a_time(requested)
+    if notion is not None and (requested := get_notion(notion)).canonical:
+        raise canonical_not_supported(requested)
 
 
-def check_whole(notion: Any, *, clustered: bool = False, norm: str | None = None) -> None:
+def check_canonical_options(notion: Any, *, clustered: bool = False, norm: str | None = None) -> None:
     """Raise an error for options that canonical calibration does not support, before any data are read."""
-    if notion is None or not (requested := named(notion)).canonical:
+    if notion is None or not (requested := get_notion(notion)).canonical:
         return
     if clustered:
         hint = "the confidence, or each class, can be asked about"
@@ -418,12 +422,12 @@ def check_whole(notion: Any, *, clustered: bool = False, norm: str | None = None
 _FIXED = {notion.name: notion for notion in (Binary(), Classwise(), Confidence(), Correctness(), Canonical())}
 
 
-def named(notion: Any) -> Notion:
+def get_notion(notion: Any) -> Notion:
     """Return the notion with this name or alias.
 
-    >>> named("confidence").reading.frequency
+    >>> get_notion("confidence").reading.frequency
     'accuracy'
-    >>> named("class").name, named("multiclass").name
+    >>> get_notion("class").name, get_notion("multiclass").name
     ('binary', 'canonical')
     """
     if isinstance(notion, Notion):
@@ -438,7 +442,7 @@ def named(notion: Any) -> Notion:
     return _FIXED[notion]
 
 
-def usual(notion: Any, *, vector: bool, pairs: bool = False) -> Notion:
+def default_notion(notion: Any, *, vector: bool, pairs: bool = False) -> Notion:
     """Return the requested notion, or the default: `binary` for a vector, `confidence` for a matrix.
 
     The default is `correctness` if the columns are named as pairs (was the prediction correct, confidence).
@@ -447,15 +451,15 @@ def usual(notion: Any, *, vector: bool, pairs: bool = False) -> Notion:
         return _FIXED["correctness"]
     if notion is None:
         return _FIXED["binary" if vector else "confidence"]
-    return named(notion)
+    return get_notion(notion)
 
 
-def pictured(headline: Notion, *, n_classes: int) -> Notion:
+def curve_notion(headline: Notion, *, n_classes: int) -> Notion:
     """Return the notion of the curve that is shown with a headline notion.
 
     It is the headline itself, except for canonical calibration, which has no curve.
 
-    >>> str(pictured(named("canonical"), n_classes=3))
+    >>> str(curve_notion(get_notion("canonical"), n_classes=3))
     'confidence'
     """
     if not headline.canonical:
@@ -463,18 +467,18 @@ def pictured(headline: Notion, *, n_classes: int) -> Notion:
     return _FIXED["binary" if n_classes == 2 else "confidence"]
 
 
-def applicable(headline: Notion, *, n_classes: int, one_asked: bool) -> list[Notion]:
+def reported_notions(headline: Notion, *, n_classes: int, binary_requested: bool) -> list[Notion]:
     """Return the notions that an assessment reports, the headline first.
 
     With two classes, whose gaps mirror each other, binary and confidence calibration are sufficient. With
-    more classes each class is evaluated, and a single class as well if it was requested (`one_asked`).
+    more classes each class is evaluated, and a single class as well if it was requested (`binary_requested`).
     """
     if headline.correctness_pairs:
         return [headline]
     if n_classes == 2:
         names = ["binary", "confidence"]
     else:
-        names = ["confidence", "classwise", *(["binary"] if one_asked else [])]
+        names = ["confidence", "classwise", *(["binary"] if binary_requested else [])]
     return [headline, *(_FIXED[name] for name in names if name != headline.name)]
 
 

@@ -18,7 +18,7 @@ from calibrant import inputs
 from calibrant.inputs import Predictions
 from calibrant.parallel import cached_property
 from calibrant.score_data import FINE_UP_TO, Array, Residuals, Sample, ScoreData, across_clusters
-from calibrant.tasks.notions import Notion, check_whole, named, usual
+from calibrant.tasks.notions import Notion, check_canonical_options, default_notion, get_notion
 
 if TYPE_CHECKING:
     from calibrant.score_data.clusters import DesignEffect
@@ -32,7 +32,7 @@ ENOUGH = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ScoreVectors:
     """Access to whole score vectors, for quantities that involve several classes.
 
     Parameters
@@ -48,7 +48,7 @@ class Rows:
     take: Callable[[Array], tuple[Array, Array, Array | None]]
 
     @classmethod
-    def of(cls, data: Predictions) -> Rows:
+    def of(cls, data: Predictions) -> ScoreVectors:
         """Give access to validated predictions; a score p is expanded to the vector (1 - p, p)."""
 
         def take(index: Array) -> tuple[Array, Array, Array | None]:
@@ -88,8 +88,8 @@ class CalibrationTask:
     Examples
     --------
     >>> from calibrant.inputs import predictions
-    >>> from calibrant.tasks.notions import named
-    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("binary"))
+    >>> from calibrant.tasks.notions import get_notion
+    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), get_notion("binary"))
     >>> task.label, float(task.n)
     (1, 3.0)
     """
@@ -98,7 +98,7 @@ class CalibrationTask:
     labels: tuple[Any, ...]
     positive: int | None
     make: Callable[[], Iterable[ScoreData]]
-    rows: Rows | None = None
+    rows: ScoreVectors | None = None
     weight: Array | None = None
     cluster: Array | None = None
     counts: bool = True
@@ -108,7 +108,7 @@ class CalibrationTask:
     @classmethod
     def of(cls, data: Predictions, notion: Notion) -> CalibrationTask:
         """Build the task of a notion for validated predictions."""
-        check_whole(notion, clustered=data.cluster is not None)
+        check_canonical_options(notion, clustered=data.cluster is not None)
         weight = _scaled(data.weight, counts=data.counts)
 
         def make() -> Iterator[Sample]:
@@ -116,7 +116,7 @@ class CalibrationTask:
                 yield Sample(problem.score, problem.outcome, weight, problem.support, data.counts)
 
         description = notion, data.labels, data.positive
-        rows = Rows.of(data)
+        rows = ScoreVectors.of(data)
         return cls(*description, make, rows, data.weight, data.cluster, data.counts, data.cautions)
 
     @cached_property
@@ -155,7 +155,7 @@ class CalibrationTask:
         weight = _scaled(self.weight, counts=self.counts)
         sample = Sample(score[:, column], code == column, weight, (0.0, 1.0), self.counts)
         task: CalibrationTask = replace(
-            self, notion=named("binary"), positive=column, make=lambda: [sample], _cache={}
+            self, notion=get_notion("binary"), positive=column, make=lambda: [sample], _cache={}
         )
         return task
 
@@ -196,10 +196,10 @@ class CalibrationTask:
         """Design effect of the clusters in each problem; None if each row is a cluster of its own."""
         if self.cluster is None:
             return None
-        from calibrant.score_data.clusters import DesignEffect, are_alone
+        from calibrant.score_data.clusters import DesignEffect, are_independent
 
         cluster, weight = self.cluster, self.weight
-        if are_alone(cluster, weight, counts=self.counts):
+        if are_independent(cluster, weight, counts=self.counts):
             return None
         return [DesignEffect.of(each, cluster) for each in self.each() if isinstance(each, Sample)]
 
@@ -240,11 +240,11 @@ class cached_on_task(Generic[Parameters, Value]):
     Examples
     --------
     >>> from calibrant.inputs import predictions
-    >>> from calibrant.tasks.notions import named
+    >>> from calibrant.tasks.notions import get_notion
     >>> @cached_on_task
     ... def scores_above(task: CalibrationTask, threshold: float) -> list[float]:
     ...     return [float(score) for score in task.problems[0].score if score > threshold]
-    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), named("binary"))
+    >>> task = CalibrationTask.of(predictions([0, 1, 1], [0.2, 0.4, 0.9]), get_notion("binary"))
     >>> scores_above(task, 0.3), scores_above(task, 0.3) is scores_above(task, 0.3)
     ([0.4, 0.9], True)
     """
@@ -309,7 +309,7 @@ def build_task(
     if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
         # Four steps up: this function, the public one, what checks its keywords, and who called that.
         warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
-    return CalibrationTask.of(data, usual(notion, vector=data.score.ndim == 1))
+    return CalibrationTask.of(data, default_notion(notion, vector=data.score.ndim == 1))
 
 
 def class_names_of(y_true: Any, labels: Sequence[Any], class_names: Any) -> dict[Any, str]:
@@ -364,7 +364,7 @@ def read(
     weights = {"sample_weight": sample_weight, "counts": counts}
     inputs.same_rows(y_true=y_true, y_prob=y_prob, cluster=cluster, groups=groups, **weights)
     # What was right is no class, whatever the confidences are called.
-    by_name = notion is None or not named(notion).correctness_pairs
+    by_name = notion is None or not get_notion(notion).correctness_pairs
     options = weights | {"labels": labels, "pos_label": pos_label}
     data = inputs.predictions(y_true, y_prob, by_name=by_name, percent=percent, **options)
     if percent:

@@ -45,7 +45,7 @@ class DirichletFit(Fit):
 
 
 @dataclass(frozen=True)
-class Dirichlet(Estimator):
+class CanonicalDirichlet(Estimator):
     """Leave-one-out kernel regression on the simplex (Popordanoska, Sayer and Blaschko 2022).
 
     The frequencies at a vector p are those of the other rows, row j weighing the density at p of a
@@ -63,7 +63,7 @@ class Dirichlet(Estimator):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.dirichlet([1, 1, 1], 1000)
     >>> label = (rng.random((1000, 1)) > (0.7 * p + 0.1).cumsum(axis=1)).sum(axis=1)
-    >>> fit = Dirichlet(0.05).fit(Simplex.of(p, label))
+    >>> fit = CanonicalDirichlet(0.05).fit(Simplex.of(p, label))
     >>> truth = 0.3 * float(np.abs(p - 1 / 3).sum(axis=1).mean())
     >>> round(float(fit.error()), 2), round(truth, 2)
     (0.22, 0.18)
@@ -99,23 +99,23 @@ def _frequencies(rows: Simplex, around: _Neighbours, h: float) -> Array:
     """Return the frequencies among the other rows, for each row."""
     out = np.empty(rows.score.shape)
     group = rows.group - rows.group[0]
-    for part, kernel in around.kernels(h):
-        own = kernel[np.arange(len(kernel)), np.arange(part.start, part.stop)]
+    for chunk, kernel in around.kernels(h):
+        self_kernel = kernel[np.arange(len(kernel)), np.arange(chunk.start, chunk.stop)]
         mass = kernel @ around.mass
-        first, last = np.searchsorted(group, [part.start, part.stop])
-        some = slice(first, last)
-        at = group[some] - part.start
+        first, last = np.searchsorted(group, [chunk.start, chunk.stop])
+        subset = slice(first, last)
+        at = group[subset] - chunk.start
         # What one row weighs: a count is of that many.
-        one = rows.square[some] / rows.weight[some] * own[at]
+        self_weight = rows.square[subset] / rows.weight[subset] * self_kernel[at]
         mass = mass[at]
-        i, code = np.arange(len(at)), rows.code[some]
-        total = mass.sum(axis=1) - one
-        mass[i, code] -= one
+        i, code = np.arange(len(at)), rows.code[subset]
+        total = mass.sum(axis=1) - self_weight
+        mass[i, code] -= self_weight
         # A row without neighbours within the kernel width is predicted by its own outcome.
-        alone = total <= ALONE * one
+        alone = total <= ALONE * self_weight
         mass[alone] = 0.0
         mass[i[alone], code[alone]] = 1.0
-        out[some] = np.clip(mass / np.where(alone, 1.0, total)[:, None], 0.0, 1.0)
+        out[subset] = np.clip(mass / np.where(alone, 1.0, total)[:, None], 0.0, 1.0)
     return out
 
 
@@ -147,24 +147,24 @@ class _Neighbours:
         """Make the kernels of all vectors (columns) at some (rows), the largest of each being 1."""
         peaks, step = self.peaks(h), max(1, HELD // len(self.score))
         for a in range(0, len(self.score), step):
-            part = slice(a, min(a + step, len(self.score)))
-            log = self.log[part] @ (self.score / h).T + peaks
-            yield part, np.exp(log - log.max(axis=1, keepdims=True))
+            chunk = slice(a, min(a + step, len(self.score)))
+            log = self.log[chunk] @ (self.score / h).T + peaks
+            yield chunk, np.exp(log - log.max(axis=1, keepdims=True))
 
     def bandwidth(self) -> float:
         """Find the bandwidth of largest likelihood."""
         if len(self.score) == 1:
             return float(TRIED[0])
-        asked, step = min(ASKED, len(self.score)), max(1, HELD // len(self.score))
+        n_evaluated, step = min(ASKED, len(self.score)), max(1, HELD // len(self.score))
         weight, value = self.mass.sum(axis=1), np.zeros(TRIED.size)
         peaks, share = [self.peaks(h) for h in TRIED], np.log(weight)
-        for a in range(0, asked, step):
-            some = np.arange(a, min(a + step, asked))
-            inner = self.log[some] @ self.score.T
+        for a in range(0, n_evaluated, step):
+            subset = np.arange(a, min(a + step, n_evaluated))
+            inner = self.log[subset] @ self.score.T
             for j, h in enumerate(TRIED):
                 log = inner / h + (peaks[j] + share)
                 # Equal vectors are no neighbours here: they would have it that the best kernel is a spike.
-                log[np.arange(len(some)), some] = -np.inf
+                log[np.arange(len(subset)), subset] = -np.inf
                 top = log.max(axis=1)
-                value[j] += weight[some] @ (top + np.log(np.exp(log - top[:, None]).sum(axis=1)))
+                value[j] += weight[subset] @ (top + np.log(np.exp(log - top[:, None]).sum(axis=1)))
         return likeliest(value)

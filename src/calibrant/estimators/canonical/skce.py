@@ -66,28 +66,28 @@ class Skce(Estimator):
 
     def fit(self, rows: Simplex) -> ValueFit:
         """Sum over the pairs of each block."""
-        reach = reach_of(rows.score)
+        bandwidth = median_distance(rows.score)
         total = pairs = 0.0
-        for part in rows.folds(max(1, round(rows.n / self.block))):
-            p, weight, square = rows.score[part], rows.weight[part], rows.square[part]
+        for fold in rows.folds(max(1, round(rows.n / self.block))):
+            p, weight, square = rows.score[fold], rows.weight[fold], rows.square[fold]
             rest = -p
-            rest[np.arange(len(p)), rows.code[part]] += 1
+            rest[np.arange(len(p)), rows.code[fold]] += 1
             each = rest * weight[:, None]
-            total += float(np.sum(each * (kernel(p, reach) @ each)) - square @ (rest * rest).sum(axis=1))
+            total += float(np.sum(each * (kernel(p, bandwidth) @ each)) - square @ (rest * rest).sum(axis=1))
             pairs += float(weight.sum() ** 2 - square.sum())
         return ValueFit(self, np.asarray(total / pairs if pairs > 1e-9 else 0.0))
 
 
-def reach_of(score: Array) -> float:
+def median_distance(score: Array) -> float:
     """Return the median distance of some vectors that differ."""
-    apart = _distances(score[:SET_BY])
-    apart = apart[apart > 1e-9]
-    return float(np.median(apart)) if apart.size else 1.0
+    distances = _distances(score[:SET_BY])
+    distances = distances[distances > 1e-9]
+    return float(np.median(distances)) if distances.size else 1.0
 
 
-def kernel(score: Array, reach: float) -> Array:
+def kernel(score: Array, bandwidth: float) -> Array:
     """Return the kernel between all vectors."""
-    return np.asarray(np.exp(-_distances(score) / reach))
+    return np.asarray(np.exp(-_distances(score) / bandwidth))
 
 
 def _distances(score: Array) -> Array:

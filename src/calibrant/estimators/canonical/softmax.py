@@ -19,24 +19,24 @@ from calibrant.tasks import CalibrationTask, cached_on_task
 class SoftmaxFit(Fit):
     """The errors on the simplex."""
 
-    found: CanonicalError
+    canonical: CanonicalError
 
     def _error(self, norm: Norm) -> Array:
-        return np.asarray(self.found.value(norm))
+        return np.asarray(self.canonical.value(norm))
 
 
 @dataclass(frozen=True, eq=False)
 class TwoClassesFit(Fit):
     """The posterior of one of two classes, whose gap the other mirrors."""
 
-    one: Fit
+    binary_fit: Fit
 
     def _error(self, norm: Norm) -> Array:
-        return scale_of(norm) * self.one.error("l2" if norm == "l2" else "l1")
+        return scale_of(norm) * self.binary_fit.error("l2" if norm == "l2" else "l1")
 
 
 @dataclass(frozen=True)
-class Softmax(Estimator):
+class CanonicalSoftmax(Estimator):
     """Posterior mean over softmax maps of the scores, averaged with cross-fitted rows.
 
     Temperature, curves, shifts of the first two choices, biases, slopes, a matrix and bumps on the simplex
@@ -49,7 +49,7 @@ class Softmax(Estimator):
     >>> p = rng.dirichlet([1, 1, 1], 1000)
     >>> label = (rng.random((1000, 1)) > (0.7 * p + 0.1).cumsum(axis=1)).sum(axis=1)
     >>> truth = 0.3 * float(np.abs(p - 1 / 3).sum(axis=1).mean())
-    >>> abs(float(Softmax().fit(Simplex.of(p, label)).error()) / truth - 1) < 0.1
+    >>> abs(float(CanonicalSoftmax().fit(Simplex.of(p, label)).error()) / truth - 1) < 0.1
     True
     """
 
@@ -83,15 +83,15 @@ def canonical_error(task: CalibrationTask) -> CanonicalError:
     return CanonicalError.of(SoftmaxPosterior.of(task.simplex))
 
 
-def refitted(rows: Simplex) -> Array:
+def cross_fitted_probabilities(rows: Simplex) -> Array:
     """Return probabilities of each row by a posterior that has seen nothing of its part, its sizes included.
 
     Where such a posterior does not rather see a gap than none, the scores are left as they are.
     """
     out = rows.score.copy()
     parts = rows.folds(INTERVAL.bound_folds)
-    for part in parts if len(parts) > 1 else []:
-        posterior = SoftmaxPosterior.of(rows[np.r_[0 : part.start, part.stop : len(rows.code)]])
-        if posterior.chance > INTERVAL.bound_min_probability:
-            out[part] = posterior.predict(rows.score[part])
+    for fold in parts if len(parts) > 1 else []:
+        posterior = SoftmaxPosterior.of(rows[np.r_[0 : fold.start, fold.stop : len(rows.code)]])
+        if posterior.gap_probability > INTERVAL.bound_min_probability:
+            out[fold] = posterior.predict(rows.score[fold])
     return out

@@ -122,20 +122,20 @@ def held_out(rows: Simplex, method: str, parts: list[slice]) -> Array:
         count = np.bincount(rows.code, rows.weight, minlength=rows.n_classes)
         return np.broadcast_to(count / count.sum(), rows.score.shape)
     out = np.empty(rows.score.shape)
-    for part in parts:
-        rest = np.r_[0 : part.start, part.stop : len(rows.code)]
-        out[part] = (
-            Calibrator(method)._fit_predictions(_predictions(rows, rest)).predict_proba(rows.score[part])
+    for chunk in parts:
+        rest = np.r_[0 : chunk.start, chunk.stop : len(rows.code)]
+        out[chunk] = (
+            Calibrator(method)._fit_predictions(_predictions(rows, rest)).predict_proba(rows.score[chunk])
         )
     return out
 
 
-def _predictions(rows: Simplex, some: slice | Array) -> Predictions:
-    weight, counts = rows.weight[some], np.array_equal(rows.weight, rows.square)
+def _predictions(rows: Simplex, subset: slice | Array) -> Predictions:
+    weight, counts = rows.weight[subset], np.array_equal(rows.weight, rows.square)
     labels = tuple(range(rows.n_classes))
     positive = 1 if len(labels) == 2 else None
     weight = weight.astype(np.int64) if counts else weight
-    return Predictions(rows.score[some], rows.code[some], weight, labels, positive, counts=counts)
+    return Predictions(rows.score[subset], rows.code[subset], weight, labels, positive, counts=counts)
 
 
 def gains(rows: Simplex, held_out: Array, norm: Norm) -> Array:
@@ -176,12 +176,12 @@ def lower_bound(rows: Simplex, held_out: Array, norm: Norm = "l1", level: float 
     added, spread, least_added = np.empty(n), np.empty(n), np.inf
     step = max(1, CHUNK // rows.n_classes)
     for a in range(0, n, step):
-        part = slice(a, a + step)
-        p, code = rows.score[part], rows.code[part]
-        constant, slope = _linear(p, held_out[part], norm)
-        added[part] = constant + slope[np.arange(len(code)), code]
+        chunk = slice(a, a + step)
+        p, code = rows.score[chunk], rows.code[chunk]
+        constant, slope = _linear(p, held_out[chunk], norm)
+        added[chunk] = constant + slope[np.arange(len(code)), code]
         middle = (slope * p).sum(axis=1)
-        spread[part] = (slope * slope * p).sum(axis=1) - middle * middle
+        spread[chunk] = (slope * slope * p).sum(axis=1) - middle * middle
         least_added = min(least_added, float((constant + slope.min(axis=1)).min()))
     mean, error = rows.mean(added)
     by_scores = float(np.sqrt(rows.square @ np.maximum(spread, 0.0))) / rows.n

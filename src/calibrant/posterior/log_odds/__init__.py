@@ -3,7 +3,7 @@
 See docs/methods/calibration-curve.md.
 """
 
-from calibrant.posterior.log_odds.cells import OddsCells
-from calibrant.posterior.log_odds.model_average import Mixture, model_average, smooth_average
+from calibrant.posterior.log_odds.cells import LogOddsCells
+from calibrant.posterior.log_odds.model_average import LogOddsMixture, model_average, smooth_average
 
-__all__ = ["Mixture", "OddsCells", "model_average", "smooth_average"]
+__all__ = ["LogOddsCells", "LogOddsMixture", "model_average", "smooth_average"]

@@ -23,7 +23,7 @@ STEP = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
-class OddsCells:
+class LogOddsCells:
     """Number of rows and of positive outcomes at increasing log-odds.
 
     Attributes
@@ -42,23 +42,23 @@ class OddsCells:
     least: float
 
     @classmethod
-    def of(cls, residuals: Residuals, most: int | None = None) -> OddsCells:
+    def of(cls, residuals: Residuals, most: int | None = None) -> LogOddsCells:
         """Pool the scores of a single problem into at most `most` cells.
 
         >>> from calibrant.score_data import Sample
         >>> sample = Sample(np.array([0.2, 0.2, 0.9]), np.array([False, True, True]))
-        >>> cells = OddsCells.of(Residuals.of(sample))
+        >>> cells = LogOddsCells.of(Residuals.of(sample))
         >>> cells.x.round(3), cells.trials, cells.successes.round(9)
         (array([-1.386,  2.197]), array([2., 1.]), array([1., 1.]))
         """
-        held = residuals[residuals.mass > 0]
-        least = nearest(held.score)
-        x, trials = log_odds(held.score, least), held.mass
-        successes = trials * held.frequency
+        observed = residuals[residuals.mass > 0]
+        least = nearest(observed.score)
+        x, trials = log_odds(observed.score, least), observed.mass
+        successes = trials * observed.frequency
         if most is None:
             most = FEWER_CELLS if MAX_CELLS < trials.sum() <= MANY_ROWS else MAX_CELLS
         if x.size > most:
-            cell = _equal_parts(x, trials, most)
+            cell = _cells_of_scores(x, trials, most)
             total = np.bincount(cell, trials)
             occupied = total > 0
             x = np.bincount(cell, trials * x)[occupied] / total[occupied]
@@ -154,11 +154,11 @@ def softplus(odds: Array) -> Array:
     return np.maximum(odds, 0.0) + np.log1p(np.exp(-np.abs(odds)))
 
 
-def _equal_parts(x: Array, trials: Array, most: int) -> Array:
+def _cells_of_scores(x: Array, trials: Array, most: int) -> Array:
     """Return the cell of each score: equal shares of the mean of rank, information and range of log-odds."""
     information = trials / (2 * np.cosh(np.clip(x, -300, 300) / 2))
     share = np.zeros(x.shape)
-    for part in (trials, information, np.gradient(x)):
-        running = np.cumsum(part)
-        share = share + (running - part / 2) / running[-1] / 3
+    for values in (trials, information, np.gradient(x)):
+        cumulative_sums = np.cumsum(values)
+        share = share + (cumulative_sums - values / 2) / cumulative_sums[-1] / 3
     return np.minimum((share * most).astype(np.intp), most - 1)

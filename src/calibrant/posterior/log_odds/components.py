@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.posterior.log_odds.cells import OddsCells, expit, step_weights
+from calibrant.posterior.log_odds.cells import LogOddsCells, expit, step_weights
 from calibrant.score_data import Array
 from calibrant.settings import LOG_ODDS
 
@@ -28,7 +28,7 @@ SURE, STEPS, HALVINGS, ENOUGH = 2, 25, 12, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class ComponentBlock:
     """Components that share features and an offset.
 
     Attributes
@@ -67,13 +67,15 @@ class Block:
         """Log of prior times marginal likelihood."""
         return self.prior + self.log_marginal
 
-    def roots(self, subset: Array) -> Array:
+    def cholesky_factors(self, subset: Array) -> Array:
         """Return the Cholesky factors of the posterior precision of u, for a subset of the components."""
         size = self.sizes[subset]
         square = np.stack([self.square[k] for k in subset])
         return np.linalg.cholesky(square * (size[:, :, None] * size[:, None]) + np.eye(size.shape[1]))
 
-    def put(self, subset: Array, mode: Array, square: list[Array], odds: Array, log_marginal: Array) -> None:
+    def replace_components(
+        self, subset: Array, mode: Array, square: list[Array], odds: Array, log_marginal: Array
+    ) -> None:
         """Replace mode, information, log-odds and log marginal likelihood of a subset of the components."""
         self.mode[subset], self.odds[subset], self.log_marginal[subset] = mode, odds, log_marginal
         for k, each in zip(subset, square, strict=True):
@@ -90,10 +92,10 @@ def features(x: Array) -> Array:
     return np.stack([np.ones_like(x), x, np.log(4.0) - magnitude - 2 * np.log1p(np.exp(-magnitude))], axis=-1)
 
 
-def less_sure(x: Array, noise: float) -> Array:
+def with_label_noise(x: Array, noise: float) -> Array:
     """Return the log-odds of d + (1 - 2d) p with label noise d; they are bounded if d > 0.
 
-    >>> less_sure(np.array([-50.0, 0.0]), 0.1).round(3)
+    >>> with_label_noise(np.array([-50.0, 0.0]), 0.1).round(3)
     array([-2.197,  0.   ])
     """
     if noise == 0:
@@ -102,11 +104,11 @@ def less_sure(x: Array, noise: float) -> Array:
     return np.asarray(np.log(noise + (1 - 2 * noise) * p) - np.log(noise + (1 - 2 * noise) * (1 - p)))
 
 
-def parametric(cells: OddsCells) -> list[Block]:
+def parametric(cells: LogOddsCells) -> list[ComponentBlock]:
     """Fit the components without a smooth part: one block for each value of the label noise."""
     shapes, noises = LOG_ODDS.parametric, LOG_ODDS.label_noise_prior
     sizes, weight = shapes[:, :3], shapes[:, 3] / shapes[:, 3].sum()
-    offset = np.stack([less_sure(cells.x, noise) for noise in noises])
+    offset = np.stack([with_label_noise(cells.x, noise) for noise in noises])
     phi = features(offset)
     n_components = len(sizes)
     basis = (phi[:, None] * sizes[:, None]).reshape(-1, cells.x.size, 3)
@@ -123,7 +125,7 @@ def parametric(cells: OddsCells) -> list[Block]:
         block = slice(k * n_components, (k + 1) * n_components)
         parts = mode[block], _information(cells, phi[k], odds[block]), odds[block], log_marginal[block]
         blocks.append(
-            Block(
+            ComponentBlock(
                 noise,
                 None,
                 phi[k],
@@ -135,7 +137,7 @@ def parametric(cells: OddsCells) -> list[Block]:
     return blocks
 
 
-def modes(cells: OddsCells, offset: Array, basis: Array, start: Array) -> tuple[Array, Array, Array]:
+def modes(cells: LogOddsCells, offset: Array, basis: Array, start: Array) -> tuple[Array, Array, Array]:
     """Return mode, log-odds at the mode and log marginal likelihood of each component.
 
     The first steps use the Polya-Gamma bound, which never decreases the likelihood. They are followed by
@@ -190,7 +192,7 @@ def modes(cells: OddsCells, offset: Array, basis: Array, start: Array) -> tuple[
     return u, odds, best - _half_log_det(precision)
 
 
-def _information(cells: OddsCells, phi: Array, odds: Array) -> list[Array]:
+def _information(cells: LogOddsCells, phi: Array, odds: Array) -> list[Array]:
     """Return the information matrices of features (shared, or of each component) at log-odds."""
     q = expit(odds)
     weight = cells.trials * q * (1 - q)
@@ -204,36 +206,38 @@ def _half_log_det(precision: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Clock:
+class TimeVariable:
     """Time variable of the cosines: a monotone map of log-odds to [0, 1], by interpolation."""
 
     x: Array
     time: Array
 
-    def waves(self, x: Array, count: int) -> Array:
+    def cosines(self, x: Array, count: int) -> Array:
         """Return the first `count` cosines at log-odds x, (len(x), count)."""
         time = np.interp(x, self.x, self.time)
         return np.asarray(np.sqrt(2.0) * np.cos(np.pi * time[:, None] * np.arange(1, count + 1)))
 
 
-def clocks(cells: OddsCells, odds: Array) -> dict[str, Clock]:
+def time_variables(cells: LogOddsCells, odds: Array) -> dict[str, TimeVariable]:
     """Return the two time variables of the smooth part: rank of the rows, and linear in the log-odds.
 
     The latter covers the central part of the information, which is computed at the fitted log-odds `odds`.
     """
-    running = np.cumsum(cells.trials)
-    rank = Clock(cells.x, (running - cells.trials / 2) / running[-1])
+    cumulative_sums = np.cumsum(cells.trials)
+    rank = TimeVariable(cells.x, (cumulative_sums - cells.trials / 2) / cumulative_sums[-1])
     q = expit(odds)
     information = cells.trials * q * (1 - q)
     # Sums up to the middle of each cell, so that both ends are treated symmetrically.
     upto = np.cumsum(information) - information / 2
     tail = LOG_ODDS.information_tail
     low, high = np.interp(np.array([tail, 1 - tail]) * information.sum(), upto, cells.x)
-    even = Clock(cells.x, np.clip((cells.x - low) / max(high - low, 1e-9), 0, 1))
+    even = TimeVariable(cells.x, np.clip((cells.x - low) / max(high - low, 1e-9), 0, 1))
     return {"rank": rank, "odds": even}
 
 
-def smooth(cells: OddsCells, parametric_blocks: list[Block]) -> tuple[list[Block], dict[str, Clock]]:
+def smooth(
+    cells: LogOddsCells, parametric_blocks: list[ComponentBlock]
+) -> tuple[list[ComponentBlock], dict[str, TimeVariable]]:
     """Fit the components with a smooth part, without label noise and with the most probable label noise.
 
     First, all components of a block share one quadratic expansion of the likelihood, at the posterior mean
@@ -244,7 +248,7 @@ def smooth(cells: OddsCells, parametric_blocks: list[Block]) -> tuple[list[Block
     no_noise = LOG_ODDS.probability_of_no_label_noise
     shares = {0: no_noise, likeliest: 1 - no_noise}
     centre = _mean_odds(parametric_blocks)
-    times = clocks(cells, centre)
+    times = time_variables(cells, centre)
     count = int(np.clip(2 ** np.round(np.log2(np.sqrt(cells.n))), LEAST_WAVES, MOST_WAVES))
     count = min(count, max(cells.x.size - 1, 2))
     shapes = LOG_ODDS.parametric
@@ -252,19 +256,21 @@ def smooth(cells: OddsCells, parametric_blocks: list[Block]) -> tuple[list[Block
     spectra = _spectra(count)
     spread = np.array([size * spectrum for size in LOG_ODDS.smooth_sds for spectrum in spectra])
     shapes, shape_weight = shapes[:, :3], shapes[:, 3] / shapes[:, 3].sum()
-    sizes = _each_with_each(shapes, spread)
+    sizes = _prior_sds(shapes, spread)
     prior = np.log(
         np.repeat(shape_weight, len(spread)) * (LOG_ODDS.smooth_weight / (len(spread) * len(times)))
     )
     blocks = []
     for name, clock in times.items():
-        waves = clock.waves(cells.x, count)
+        cosines = clock.cosines(cells.x, count)
         for k, share in shares.items():
-            offset = less_sure(cells.x, parametric_blocks[k].noise)
-            phi = np.hstack([parametric_blocks[k].features, waves])
-            parts = _expanded(cells, phi, shapes, spread, offset, centre)
-            blocks.append(Block(parametric_blocks[k].noise, name, phi, sizes, prior + np.log(share), *parts))
-    weights = weighed([*parametric_blocks, *blocks])[len(parametric_blocks) :]
+            offset = with_label_noise(cells.x, parametric_blocks[k].noise)
+            phi = np.hstack([parametric_blocks[k].features, cosines])
+            parts = _fit_by_expansion(cells, phi, shapes, spread, offset, centre)
+            blocks.append(
+                ComponentBlock(parametric_blocks[k].noise, name, phi, sizes, prior + np.log(share), *parts)
+            )
+    weights = component_weights([*parametric_blocks, *blocks])[len(parametric_blocks) :]
     if sum(float(weight.sum()) for weight in weights) < REFINED:
         return blocks, times
     # Expand again at the improved mean, where that matters, and then fit individually.
@@ -272,23 +278,27 @@ def smooth(cells: OddsCells, parametric_blocks: list[Block]) -> tuple[list[Block
     for block, weight in zip(blocks, weights, strict=True):
         subset = np.flatnonzero(weight > EXPANDED)
         if subset.size:
-            offset = less_sure(cells.x, block.noise)
-            parts = _expanded(cells, block.features, shapes, spread, offset, centre)
+            offset = with_label_noise(cells.x, block.noise)
+            parts = _fit_by_expansion(cells, block.features, shapes, spread, offset, centre)
             mode, square, odds, log_marginal = parts
-            block.put(subset, mode[subset], [square[k] for k in subset], odds[subset], log_marginal[subset])
+            block.replace_components(
+                subset, mode[subset], [square[k] for k in subset], odds[subset], log_marginal[subset]
+            )
     for block, weight in zip(
-        blocks, weighed([*parametric_blocks, *blocks])[len(parametric_blocks) :], strict=True
+        blocks, component_weights([*parametric_blocks, *blocks])[len(parametric_blocks) :], strict=True
     ):
         subset = np.flatnonzero(weight > REFINED)
         if subset.size:
-            offset = np.broadcast_to(less_sure(cells.x, block.noise), (subset.size, cells.x.size))
+            offset = np.broadcast_to(with_label_noise(cells.x, block.noise), (subset.size, cells.x.size))
             basis = block.features * sizes[subset][:, None]
             mode, odds, log_marginal = modes(cells, offset, basis, block.mode[subset])
-            block.put(subset, mode, _information(cells, block.features, odds), odds, log_marginal)
+            block.replace_components(
+                subset, mode, _information(cells, block.features, odds), odds, log_marginal
+            )
     return blocks, times
 
 
-def weighed(blocks: list[Block]) -> list[Array]:
+def component_weights(blocks: list[ComponentBlock]) -> list[Array]:
     """Return the posterior weights of the components of each block."""
     top = max(block.log.max() for block in blocks)
     raw = [np.exp(block.log - top) for block in blocks]
@@ -296,31 +306,31 @@ def weighed(blocks: list[Block]) -> list[Array]:
     return [weights / total for weights in raw]
 
 
-def _mean_odds(blocks: list[Block]) -> Array:
+def _mean_odds(blocks: list[ComponentBlock]) -> Array:
     """Return the posterior mean of the log-odds in each cell."""
-    weights = weighed(blocks)
+    weights = component_weights(blocks)
     return np.sum([weight @ block.odds for weight, block in zip(weights, blocks, strict=True)], axis=0)
 
 
 def _spectra(count: int) -> list[Array]:
     """Return the normalized spectra (as standard deviations) that `count` cosines can represent."""
-    wave = np.arange(1, count + 1)
+    frequency = np.arange(1, count + 1)
     spectra = []
     for roughness, exponent in zip(LOG_ODDS.roughness, LOG_ODDS.spectrum_exponents, strict=True):
         # Too few cosines cannot represent a rough curve.
         if roughness <= max(count / 2, 4):
-            power = (1 + (wave / roughness) ** 2) ** -exponent
+            power = (1 + (frequency / roughness) ** 2) ** -exponent
             spectra.append(np.sqrt(power / power.sum()))
     return spectra
 
 
-def _each_with_each(shapes: Array, spread: Array) -> Array:
+def _prior_sds(shapes: Array, spread: Array) -> Array:
     """Return the prior standard deviations of all combinations: of the features, then of the cosines."""
     return np.hstack([np.repeat(shapes, len(spread), axis=0), np.tile(spread, (len(shapes), 1))])
 
 
-def _expanded(
-    cells: OddsCells, phi: Array, shapes: Array, spread: Array, offset: Array, centre: Array
+def _fit_by_expansion(
+    cells: LogOddsCells, phi: Array, shapes: Array, spread: Array, offset: Array, centre: Array
 ) -> tuple[Array, list[Array], Array, Array]:
     """Return mode, information, log-odds and log marginal likelihood of all components by one expansion.
 
@@ -344,9 +354,9 @@ def _expanded(
         n_features
     )
     of_shape = np.linalg.solve(shape_precision, (schur[:, :, n_features] * shapes[:, None])[..., None])
-    of_waves = solved[:, :, n_features:] - solved[:, :, :n_features] @ (of_shape * shapes[:, None, :, None])
-    mode = np.concatenate([of_shape, of_waves], axis=2).reshape(-1, phi.shape[1])
-    odds = offset + (mode * _each_with_each(shapes, spread)) @ phi.T
+    of_cosines = solved[:, :, n_features:] - solved[:, :, :n_features] @ (of_shape * shapes[:, None, :, None])
+    mode = np.concatenate([of_shape, of_cosines], axis=2).reshape(-1, phi.shape[1])
+    odds = offset + (mode * _prior_sds(shapes, spread)) @ phi.T
     log_det = (_half_log_det(shape_precision) + _half_log_det(cosine_precision)).ravel()
     log_marginal = cells.likelihood(odds) - 0.5 * (mode * mode).sum(axis=-1) - log_det
     return mode, [square] * len(mode), odds, log_marginal

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.posterior.log_odds.cells import OddsCells, expit, softplus, step_weights
+from calibrant.posterior.log_odds.cells import LogOddsCells, expit, softplus, step_weights
 from calibrant.posterior.log_odds.components import SURE
 from calibrant.score_data import Array
 from calibrant.settings import LOG_ODDS
@@ -26,7 +26,7 @@ EDGE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Local:
+class LocalLogOdds:
     """Mixture of normal distributions of the log-odds, whose weights differ from cell to cell.
 
     Attributes
@@ -43,12 +43,12 @@ class Local:
     sd: Array
 
 
-def tree(cells: OddsCells) -> Local:
+def partition_average(cells: LogOddsCells) -> LocalLogOdds:
     """Average over all dyadic partitions of the rows."""
     x, count = cells.x, cells.x.size
     levels = 1 + int(np.log2(max(count, 2)))
-    running = np.cumsum(cells.trials)
-    middle = (running - cells.trials / 2) / running[-1]
+    cumulative_sums = np.cumsum(cells.trials)
+    middle = (cumulative_sums - cells.trials / 2) / cumulative_sums[-1]
     # A score on an edge is assigned by its sign, so that the complements of the scores are split in the same
     # way.
     side = np.where(np.abs(x) > EDGE, x, cells.successes - cells.trials / 2)
@@ -61,7 +61,7 @@ def tree(cells: OddsCells) -> Local:
     # Shifts with and without a slope, with equal prior weight.
     kinds = np.column_stack([LOG_ODDS.range_shift_sds, LOG_ODDS.range_slope_sds])
     unchanged, final = LOG_ODDS.probability_of_unchanged_range, LOG_ODDS.probability_of_final_range
-    shifted = _Shifted.of(cells, np.tile(np.arange(count), levels), starts, kinds)
+    shifted = _ShiftedRanges.of(cells, np.tile(np.arange(count), levels), starts, kinds)
     log = np.concatenate(
         [
             np.full((len(starts), 1), np.log(unchanged)),
@@ -80,16 +80,16 @@ def tree(cells: OddsCells) -> Local:
         total = np.logaddexp(stop_log, below.reshape(-1, 2).sum(axis=1) + np.log1p(-final))
         stop_probability.insert(0, np.exp(stop_log - total))
         below = total
-    reached, weight = np.ones(1), []
+    reach_probability, weight = np.ones(1), []
     for level in range(levels):
-        weight.append((reached * stop_probability[level])[node[level]])
+        weight.append((reach_probability * stop_probability[level])[node[level]])
         if level < levels - 1:
-            reached = np.repeat(reached * (1 - stop_probability[level]), 2)
+            reach_probability = np.repeat(reach_probability * (1 - stop_probability[level]), 2)
     of_cell = np.searchsorted(starts, np.arange(code.size), side="right") - 1
     parts = np.array(weight)[:, :, None] * kind_weight[of_cell].reshape(levels, count, -1)
     mean, sd = (np.moveaxis(each.reshape(levels, count, -1), -1, 1) for each in (shifted.odds, shifted.sd))
     shifted_weight = np.moveaxis(parts[..., 1:], -1, 1)
-    return Local(
+    return LocalLogOdds(
         float(below[0]),
         np.vstack([parts[..., 0].sum(axis=0)[None], shifted_weight.reshape(-1, count)]),
         np.vstack([x[None], mean.reshape(-1, count)]),
@@ -97,19 +97,19 @@ def tree(cells: OddsCells) -> Local:
     )
 
 
-def each_score(cells: OddsCells) -> Local:
+def independent_shifts(cells: LogOddsCells) -> LocalLogOdds:
     """Give each score an independent shift; the shifts share one unknown prior standard deviation."""
     indices = np.arange(cells.x.size)
     sds = np.array(LOG_ODDS.score_shift_sds)
-    shifted = _Shifted.of(cells, indices, indices, np.column_stack([sds, np.zeros(len(sds))]))
+    shifted = _ShiftedRanges.of(cells, indices, indices, np.column_stack([sds, np.zeros(len(sds))]))
     log = shifted.log_bayes_factor.sum(axis=0) - np.log(len(sds))
     total = float(np.logaddexp.reduce(log))
     weight = np.broadcast_to(np.exp(log - total)[:, None], (len(sds), cells.x.size))
-    return Local(total, weight, shifted.odds.T, shifted.sd.T)
+    return LocalLogOdds(total, weight, shifted.odds.T, shifted.sd.T)
 
 
 @dataclass(frozen=True, eq=False)
-class _Shifted:
+class _ShiftedRanges:
     """Ranges whose scores are shifted in the log-odds, by Laplace's approximation.
 
     Attributes
@@ -125,9 +125,9 @@ class _Shifted:
     sd: Array
 
     @classmethod
-    def of(cls, cells: OddsCells, entry: Array, starts: Array, kinds: Array) -> _Shifted:
+    def of(cls, cells: LogOddsCells, entry: Array, starts: Array, kinds: Array) -> _ShiftedRanges:
         """Fit the ranges that begin at `starts` among the entries, each of which is the index of a cell."""
-        x, trials, successes = (part[entry] for part in (cells.x, cells.trials, cells.successes))
+        x, trials, successes = (array[entry] for array in (cells.x, cells.trials, cells.successes))
         range_of = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(entry))))
 
         def sum_by_range(values: Array) -> Array:

@@ -14,19 +14,19 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrant.parallel import cached_property
-from calibrant.posterior.log_odds.cells import OddsCells, expit, softplus
+from calibrant.posterior.log_odds.cells import LogOddsCells, expit, softplus
 from calibrant.posterior.log_odds.components import (
     KEPT,
-    Block,
-    Clock,
+    ComponentBlock,
+    TimeVariable,
+    component_weights,
     features,
-    less_sure,
     parametric,
     smooth,
-    weighed,
+    with_label_noise,
 )
-from calibrant.posterior.log_odds.local import Local, each_score, tree
-from calibrant.posterior.score_effects import is_few
+from calibrant.posterior.log_odds.local import LocalLogOdds, independent_shifts, partition_average
+from calibrant.posterior.score_effects import has_few_scores
 from calibrant.score_data import Array, Residuals
 from calibrant.settings import LOG_ODDS
 
@@ -48,7 +48,7 @@ HALVINGS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class LogOddsMixture:
     """Mixture of normal distributions of the true log-odds at each of a set of scores.
 
     Attributes
@@ -63,12 +63,12 @@ class Mixture:
         Number of terms from components that model all scores jointly; the terms after them are local.
     """
 
-    cells: OddsCells
+    cells: LogOddsCells
     at: Array
     weight: Array
     mean: Array
     sd: Array
-    wide: int
+    n_global_terms: int
 
     @cached_property
     def probability(self) -> Array:
@@ -85,27 +85,28 @@ class Mixture:
         return np.log(inside) - np.log1p(-inside)
 
     @cached_property
-    def worse(self) -> float:
+    def probability_worse(self) -> float:
         """Posterior probability that the scores have a lower expected log loss than the posterior mean."""
         tail = (self.at.size - self.cells.x.size) // 2
         inner = slice(tail, tail + self.cells.x.size)
         share = self.cells.trials / self.cells.n
-        weight, mean, sd = (part[:, inner] for part in (self.weight, self.mean, self.sd))
+        weight, mean, sd = (array[:, inner] for array in (self.weight, self.mean, self.sd))
         # Gain in log loss of a positive and of a negative outcome.
         positive_gain = -softplus(-self.odds[inner]) + softplus(-self.cells.x)
         negative_gain = -softplus(self.odds[inner]) + softplus(self.cells.x)
-        local = slice(self.wide, None)
+        local = slice(self.n_global_terms, None)
         local_weight = weight[local].sum(axis=0)
         probability = 0.0
         for deviate, density in zip(DEVIATES, DENSITY / DENSITY.sum(), strict=True):
             truth = expit(mean + deviate * sd)
-            if len(truth) > self.wide:
+            if len(truth) > self.n_global_terms:
                 # The local terms are combined into one, because their weights differ from cell to cell.
                 local_truth = (weight[local] * truth[local]).sum(axis=0) / np.maximum(local_weight, 1e-300)
-                truth = np.vstack([truth[: self.wide], local_truth[None]])
+                truth = np.vstack([truth[: self.n_global_terms], local_truth[None]])
             gain = (truth * positive_gain + (1 - truth) * negative_gain) @ share
             term_weight = np.append(
-                weight[: self.wide] @ share, local_weight @ share if len(gain) > self.wide else []
+                weight[: self.n_global_terms] @ share,
+                local_weight @ share if len(gain) > self.n_global_terms else [],
             )
             # If the posterior mean equals the scores, the gain is zero up to rounding.
             probability += density * float(term_weight[gain < NEGLIGIBLE_GAIN].sum())
@@ -134,34 +135,34 @@ class Mixture:
         return (low + high) / 2
 
 
-def smooth_average(residuals: Residuals) -> Mixture:
+def smooth_average(residuals: Residuals) -> LogOddsMixture:
     """Average over the components with a smooth part alone, where there are more than two cells."""
-    cells = OddsCells.of(residuals)
+    cells = LogOddsCells.of(residuals)
     blocks = parametric(cells)
-    times: dict[str, Clock] = {}
+    times: dict[str, TimeVariable] = {}
     if cells.x.size > 2:
         blocks, times = smooth(cells, blocks)
     at = _places(cells)
     weight, mean, sd = _global_terms(blocks, times, at, 1.0)
-    return Mixture(cells, at, weight, mean, sd, len(weight))
+    return LogOddsMixture(cells, at, weight, mean, sd, len(weight))
 
 
-def model_average(residuals: Residuals, *, scattered: bool = False) -> Mixture:
+def model_average(residuals: Residuals, *, scattered: bool = False) -> LogOddsMixture:
     """Average over all components, for a single problem.
 
     One shift per score is included if distinct scores are few, or if score effects are probable
     (`scattered`).
     """
-    cells = OddsCells.of(residuals)
+    cells = LogOddsCells.of(residuals)
     blocks = parametric(cells)
-    times: dict[str, Clock] = {}
+    times: dict[str, TimeVariable] = {}
     if cells.x.size > 2:
         smooth_blocks, times = smooth(cells, blocks)
         blocks += smooth_blocks
     global_log = np.logaddexp.reduce(np.concatenate([block.log for block in blocks]))
-    local = [(LOG_ODDS.partition_weight, tree(cells))]
-    if scattered or is_few(residuals[residuals.mass > 0]):
-        local.append((LOG_ODDS.score_shift_weight, each_score(cells)))
+    local = [(LOG_ODDS.partition_weight, partition_average(cells))]
+    if scattered or has_few_scores(residuals[residuals.mass > 0]):
+        local.append((LOG_ODDS.score_shift_weight, independent_shifts(cells)))
     global_weight = 1 - sum(share for share, _ in local)
     logs = np.array(
         [global_log - cells.likelihood(cells.x) + np.log(global_weight)]
@@ -175,34 +176,34 @@ def model_average(residuals: Residuals, *, scattered: bool = False) -> Mixture:
         for share, (_, component) in zip(weight[1:], local, strict=True)
         if share > KEPT
     ]
-    weights, mean, sd = (np.concatenate(part) for part in zip(*parts, strict=True))
-    wide = len(parts[0][0]) if weight[0] > KEPT else 0
-    return Mixture(cells, at, weights / weights.sum(axis=0), mean, sd, wide)
+    weights, mean, sd = (np.concatenate(array) for array in zip(*parts, strict=True))
+    n_global_terms = len(parts[0][0]) if weight[0] > KEPT else 0
+    return LogOddsMixture(cells, at, weights / weights.sum(axis=0), mean, sd, n_global_terms)
 
 
-def _places(cells: OddsCells) -> Array:
+def _places(cells: LogOddsCells) -> Array:
     """Return the log-odds of the cells, and of the tails beyond them."""
     return np.concatenate([cells.x[0] - TAIL[::-1], cells.x, cells.x[-1] + TAIL])
 
 
 def _global_terms(
-    blocks: list[Block], times: dict[str, Clock], at: Array, total: float
+    blocks: list[ComponentBlock], times: dict[str, TimeVariable], at: Array, total: float
 ) -> tuple[Array, Array, Array]:
     """Return weight, mean and standard deviation of the parametric and smooth components at log-odds `at`.
 
     `total` is their joint posterior weight.
     """
     weights, means, sds = [], [], []
-    for block, share in zip(blocks, weighed(blocks), strict=True):
+    for block, share in zip(blocks, component_weights(blocks), strict=True):
         kept = np.flatnonzero(share > KEPT)
         if not kept.size:
             continue
-        offset = less_sure(at, block.noise)
+        offset = with_label_noise(at, block.noise)
         phi = features(offset)
         if block.clock is not None:
-            phi = np.hstack([phi, times[block.clock].waves(at, block.features.shape[1] - phi.shape[1])])
+            phi = np.hstack([phi, times[block.clock].cosines(at, block.features.shape[1] - phi.shape[1])])
         basis = phi * block.sizes[kept][:, None]
-        spread = np.linalg.inv(block.roots(kept)) @ np.swapaxes(basis, -1, -2)
+        spread = np.linalg.inv(block.cholesky_factors(kept)) @ np.swapaxes(basis, -1, -2)
         weights.append(share[kept])
         means.append(offset + np.matmul(basis, block.mode[kept][:, :, None])[:, :, 0])
         sds.append(np.sqrt((spread * spread).sum(axis=1)))
@@ -215,7 +216,9 @@ def _global_terms(
     )
 
 
-def _local_terms(component: Local, cells: OddsCells, at: Array, total: float) -> tuple[Array, Array, Array]:
+def _local_terms(
+    component: LocalLogOdds, cells: LogOddsCells, at: Array, total: float
+) -> tuple[Array, Array, Array]:
     """Return weight, mean and standard deviation of a local component at log-odds `at`.
 
     Beyond the outermost cells the shift is that of the outermost cell.
@@ -251,21 +254,21 @@ class ScoreDeviations:
     probability: Array
 
     @classmethod
-    def of(cls, held: Residuals, average: Array) -> ScoreDeviations:
+    def of(cls, observed: Residuals, average: Array) -> ScoreDeviations:
         """Shrink the observed frequency of each score towards the model average.
 
         >>> from calibrant.score_data import Sample
         >>> sample = Sample(np.repeat([0.2, 0.8], 50), np.arange(100) % 50 < 25)
-        >>> held = Residuals.of(sample)
-        >>> held = held[held.mass > 0]
-        >>> effects = ScoreDeviations.of(held, held.score)
+        >>> observed = Residuals.of(sample)
+        >>> observed = observed[observed.mass > 0]
+        >>> effects = ScoreDeviations.of(observed, observed.score)
         >>> effects.probability.round(2), effects.log_bayes_factor > 5
         (array([0.47, 0.53]), True)
         """
         from scipy.special import betaln
 
-        trials = held.mass
-        successes = trials * held.frequency
+        trials = observed.mass
+        successes = trials * observed.frequency
         failures = trials - successes
         # All correlations have equal prior probability.
         correlations = np.array(LOG_ODDS.score_correlations)
@@ -281,12 +284,12 @@ class ScoreDeviations:
         )
 
 
-def deflated(held: Residuals, correlation: float) -> Residuals:
+def divide_by_design_effect(observed: Residuals, correlation: float) -> Residuals:
     """Divide the rows of repeated scores by their design effect 1 + correlation * (rows - 1).
 
     Rows that share a score are correlated, so they are less informative about a curve over all scores.
     """
-    design_effect = 1 + correlation * np.maximum(held.mass - 1, 0.0)
-    design_effect = np.where(held.one_score, design_effect, 1.0)
-    parts = {name: getattr(held, name) / design_effect for name in ("mass", "residual", "spread")}
-    return replace(held, **parts)
+    design_effect = 1 + correlation * np.maximum(observed.mass - 1, 0.0)
+    design_effect = np.where(observed.single_score, design_effect, 1.0)
+    parts = {name: getattr(observed, name) / design_effect for name in ("mass", "residual", "spread")}
+    return replace(observed, **parts)

@@ -50,7 +50,7 @@ NARROWEST, SHORTEST = 0.1, 1e-6
 TIED = 1e-11
 
 
-class Block(NamedTuple):
+class CoefficientBlock(NamedTuple):
     """Coefficients that share a prior size.
 
     Attributes
@@ -63,11 +63,11 @@ class Block(NamedTuple):
     """
 
     name: str
-    places: Array
+    indices: Array
     frequency: Array | None = None
 
 
-class Columns(NamedTuple):
+class RowFeatures(NamedTuple):
     """Features of a set of rows.
 
     Attributes
@@ -86,7 +86,7 @@ class Columns(NamedTuple):
     """
 
     log: Array
-    own: Array
+    by_class: Array
     best: Array
     top: Array
     common: Array
@@ -138,7 +138,11 @@ class Blocks:
         for name, shape in (shapes | {"bumps": (None, classes)}).items():
             if (array := getattr(self, name)) is not None:
                 Shape(shape).check(name, array)
-        for name, needed in (("bumps", self.few), ("axes", self.has_axes), ("origin", self.has_axes)):
+        for name, needed in (
+            ("bumps", self.has_few_classes),
+            ("axes", self.has_axes),
+            ("origin", self.has_axes),
+        ):
             if (getattr(self, name) is not None) != needed:
                 raise InputError(name, f"{'be given' if needed else 'be null'} for {classes} classes")
 
@@ -176,10 +180,10 @@ class Blocks:
     def ordered(self, columns: Array) -> tuple[Blocks, Array]:
         """Return the same with the classes in another order, and the previous index of each coefficient."""
         common, previous = self.common[columns], np.arange(self.size)
-        if self.few:
+        if self.has_few_classes:
             across = slice(1, 1 + self.n_classes)
             common[:, across] = common[:, across][:, columns]
-        previous[self.common], previous[self.own] = common, self.own[columns]
+        previous[self.common], previous[self.by_class] = common, self.by_class[columns]
         parts = {name: getattr(self, name)[columns] for name in ("centre", "scale")}
         for name in ("axes", "origin"):
             parts[name] = None if getattr(self, name) is None else getattr(self, name)[columns]
@@ -187,7 +191,7 @@ class Blocks:
         return replace(self, bumps=bumps, **parts), previous
 
     @property
-    def few(self) -> bool:
+    def has_few_classes(self) -> bool:
         """Whether there are few enough classes for a full matrix W, curves of single classes and bumps."""
         return self.n_classes <= FEW
 
@@ -199,28 +203,28 @@ class Blocks:
     @property
     def shared(self) -> int:
         """Number of coefficients that all classes share."""
-        return self.alike + 2 * SHIFT
+        return self.shared_by_class + 2 * SHIFT
 
     @property
-    def alike(self) -> int:
+    def shared_by_class(self) -> int:
         """Number of shared coefficients of features of each class's score: temperature and shared curve."""
         return 1 + (CURVE if self.n_classes <= MANY else 0)
 
     @property
     def width_common(self) -> int:
         """Number M of features of the whole score vector."""
-        across = self.n_classes if self.few else 0 if self.axes is None else self.axes.shape[1]
+        across = self.n_classes if self.has_few_classes else 0 if self.axes is None else self.axes.shape[1]
         return 1 + across + (0 if self.bumps is None else len(self.bumps))
 
     @property
-    def width_own(self) -> int:
+    def width_by_class(self) -> int:
         """Number of coefficients of each class for features of its own score."""
-        return OWN[1] - OWN[0] + 1 if self.few else 1
+        return OWN[1] - OWN[0] + 1 if self.has_few_classes else 1
 
     @property
     def size(self) -> int:
         """Number of coefficients."""
-        return self.shared + self.n_classes * (self.width_common + self.width_own)
+        return self.shared + self.n_classes * (self.width_common + self.width_by_class)
 
     @cached_property
     def common(self) -> Array:
@@ -229,72 +233,80 @@ class Blocks:
         return self.shared + np.arange(shape[0] * shape[1]).reshape(shape)
 
     @cached_property
-    def own(self) -> Array:
+    def by_class(self) -> Array:
         """Indices of the coefficients of each class for features of its own score, (classes, J)."""
-        shape = self.n_classes, self.width_own
+        shape = self.n_classes, self.width_by_class
         return self.shared + self.common.size + np.arange(shape[0] * shape[1]).reshape(shape)
 
     @cached_property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[CoefficientBlock]:
         """All blocks."""
         k = self.n_classes
         shift = np.maximum(np.arange(SHIFT), SOFTMAX.constant_frequency)
         blocks = [
-            Block("temperature", np.arange(1)),
-            Block("first", self.alike + np.arange(SHIFT), shift),
-            Block("second", self.alike + SHIFT + np.arange(SHIFT), shift),
-            Block("bias", self.common[:, 0]),
+            CoefficientBlock("temperature", np.arange(1)),
+            CoefficientBlock("first", self.shared_by_class + np.arange(SHIFT), shift),
+            CoefficientBlock("second", self.shared_by_class + SHIFT + np.arange(SHIFT), shift),
+            CoefficientBlock("bias", self.common[:, 0]),
         ]
-        if self.alike > 1:
-            blocks.insert(1, Block("curve", 1 + np.arange(CURVE), np.arange(1.0, CURVE + 1)))
-        if self.few:
+        if self.shared_by_class > 1:
+            blocks.insert(1, CoefficientBlock("curve", 1 + np.arange(CURVE), np.arange(1.0, CURVE + 1)))
+        if self.has_few_classes:
             across = self.common[:, 1 : 1 + k]
-            blocks.append(Block("slope", np.diagonal(across).copy()))
-            blocks.append(Block("matrix", across[~np.eye(k, dtype=bool)]))
-            waves = np.tile(np.arange(OWN[0], OWN[1] + 1.0), k)
-            blocks.append(Block("own curve", self.own.ravel(), waves))
-            blocks.append(Block("bumps", self.common[:, 1 + k :].ravel()))
+            blocks.append(CoefficientBlock("slope", np.diagonal(across).copy()))
+            blocks.append(CoefficientBlock("matrix", across[~np.eye(k, dtype=bool)]))
+            cosine_frequency = np.tile(np.arange(OWN[0], OWN[1] + 1.0), k)
+            blocks.append(CoefficientBlock("own curve", self.by_class.ravel(), cosine_frequency))
+            blocks.append(CoefficientBlock("bumps", self.common[:, 1 + k :].ravel()))
         else:
-            blocks.append(Block("slope", self.own[:, 0]))
+            blocks.append(CoefficientBlock("slope", self.by_class[:, 0]))
             if self.axes is not None:
-                blocks.append(Block("matrix", self.common[:, 1:].ravel()))
+                blocks.append(CoefficientBlock("matrix", self.common[:, 1:].ravel()))
         return blocks
 
-    def columns(self, p: Array) -> Columns:
+    def columns(self, p: Array) -> RowFeatures:
         """Return the features of rows with scores p, (rows, classes)."""
         n = len(p)
         log = np.log(np.maximum(p, self.least))
         x = np.clip((log - self.centre) / self.scale, -CLASS_LIMIT, CLASS_LIMIT)
         tempered = np.clip((log - self.middle) / self.width, -TEMPERATURE_LIMIT, TEMPERATURE_LIMIT)
-        own = [tempered[..., None]]
-        if self.alike > 1:
-            own.append(_cosines(_time(p, self.clock), CURVE))
-        if not self.few:
-            own.append(x[..., None])
+        by_class = [tempered[..., None]]
+        if self.shared_by_class > 1:
+            by_class.append(_cosines(_time(p, self.clock), CURVE))
+        if not self.has_few_classes:
+            by_class.append(x[..., None])
         best, untied = _two_largest(p)
         top = np.ones((n, 2, SHIFT))
         top[:, :, 1:] = _cosines(_time(p.max(axis=1), self.top_clock), SHIFT - 1)[:, None]
         top[~untied] = 0.0
         common = [np.ones((n, 1))]
-        if self.few:
+        if self.has_few_classes:
             common.append(x)
         elif self.axes is not None:
             common.append((x - np.asarray(self.origin)) @ self.axes)
         if self.bumps is not None:
             common.append(np.exp(-0.5 * squares(np.sqrt(p), self.bumps) / self.reach))
-        return Columns(log, np.concatenate(own, axis=2), best, top, np.concatenate(common, axis=1))
+        return RowFeatures(log, np.concatenate(by_class, axis=2), best, top, np.concatenate(common, axis=1))
 
-    def own_slice(self) -> slice:
+    def by_class_slice(self) -> slice:
         """Return which features of a class's score have coefficients of single classes too."""
-        return slice(OWN[0], OWN[1] + 1) if self.few else slice(self.alike, self.alike + 1)
+        return (
+            slice(OWN[0], OWN[1] + 1)
+            if self.has_few_classes
+            else slice(self.shared_by_class, self.shared_by_class + 1)
+        )
 
-    def logits(self, at: Columns, theta: Array) -> Array:
+    def logits(self, at: RowFeatures, theta: Array) -> Array:
         """Return the log probabilities of rows, (rows, classes), up to a constant, at coefficients theta."""
-        by_own = np.zeros((self.n_classes, at.own.shape[2]))
-        by_own[:, : self.alike] = theta[: self.alike]
-        by_own[:, self.own_slice()] += theta[self.own]
-        z = at.log + np.einsum("nkj,kj->nk", at.own, by_own) + at.common @ theta[self.common].T
-        first = self.alike
+        class_coefficients = np.zeros((self.n_classes, at.by_class.shape[2]))
+        class_coefficients[:, : self.shared_by_class] = theta[: self.shared_by_class]
+        class_coefficients[:, self.by_class_slice()] += theta[self.by_class]
+        z = (
+            at.log
+            + np.einsum("nkj,kj->nk", at.by_class, class_coefficients)
+            + at.common @ theta[self.common].T
+        )
+        first = self.shared_by_class
         for r in range(2):
             shift = at.top[:, r] @ theta[first + r * SHIFT : first + (r + 1) * SHIFT]
             z[np.arange(len(z)), at.best[:, r]] += shift
@@ -342,12 +354,12 @@ def _clock(p: Array, weight: Array) -> Array:
     """Return knots (scores, times) of a time from 0 to 1 that runs with the information p (1 - p)."""
     order = np.argsort(p, axis=None, kind="stable")
     x, row_weight = p.ravel()[order], np.broadcast_to(weight, p.shape).ravel()[order]
-    running = np.cumsum(row_weight * (x * (1 - x) + 1e-9))
-    running /= running[-1]
-    knots = np.unique(np.searchsorted(running, np.linspace(0, 1, KNOTS)).clip(0, x.size - 1))
+    cumulative_sums = np.cumsum(row_weight * (x * (1 - x) + 1e-9))
+    cumulative_sums /= cumulative_sums[-1]
+    knots = np.unique(np.searchsorted(cumulative_sums, np.linspace(0, 1, KNOTS)).clip(0, x.size - 1))
     # Tied scores get the same time, that of the last one.
     knots = np.unique(np.searchsorted(x, x[knots] * (1 + TIED), side="right") - 1)
-    return np.stack([x[knots], running[knots]])
+    return np.stack([x[knots], cumulative_sums[knots]])
 
 
 def _time(p: Array, clock: Array) -> Array:

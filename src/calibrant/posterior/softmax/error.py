@@ -22,7 +22,7 @@ import numpy as np
 from calibrant.parallel import cached_property
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.fit import SoftmaxPosterior
-from calibrant.posterior.softmax.local import Local
+from calibrant.posterior.softmax.local import LocalFrequencyPair
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 from calibrant.settings import SOFTMAX
@@ -60,7 +60,7 @@ class Extension(NamedTuple):
         return cls(SOFTMAX.interval_factor, SOFTMAX.difference_factor)
 
 
-class Part(NamedTuple):
+class ErrorForms(NamedTuple):
     """One of the errors (the square, for l2) in its two forms.
 
     Attributes
@@ -75,20 +75,23 @@ class Part(NamedTuple):
 
     expected: float
     spread: float
-    left: float
-    left_error: float
+    residual_correction: float
+    residual_correction_error: float
     held_out: float
     held_out_error: float
 
     @property
-    def kept(self) -> float:
-        """The correction `left`, shrunk by its noise."""
-        return max(0.0, 1 - self.left_error**2 / max(self.left**2, 1e-300)) * self.left
+    def shrunken_correction(self) -> float:
+        """The correction `residual_correction`, shrunk by its noise."""
+        return (
+            max(0.0, 1 - self.residual_correction_error**2 / max(self.residual_correction**2, 1e-300))
+            * self.residual_correction
+        )
 
     @property
     def corrected(self) -> float:
         """The posterior expectation plus the shrunken correction by held-out rows."""
-        return self.expected + self.kept
+        return self.expected + self.shrunken_correction
 
     @property
     def value(self) -> float:
@@ -108,7 +111,7 @@ class Part(NamedTuple):
         return max(low, 0.0), max(high, 0.0)
 
 
-class LocalPart(NamedTuple):
+class LocalErrorForms(NamedTuple):
     """One of the errors (the square, for l2) where local frequencies predict better than the blocks.
 
     Attributes
@@ -120,8 +123,8 @@ class LocalPart(NamedTuple):
         Error of the held-out predictions with the first-order correction, and its standard error.
     """
 
-    near: float
-    nearer: float
+    at_best_bandwidth: float
+    at_smaller_bandwidth: float
     held_out: float
     held_out_error: float
 
@@ -129,7 +132,7 @@ class LocalPart(NamedTuple):
     def expected(self) -> float:
         """The weighted mean of the two expectations."""
         smaller = SOFTMAX.smaller_bandwidth_weight
-        return (1 - smaller) * self.near + smaller * self.nearer
+        return (1 - smaller) * self.at_best_bandwidth + smaller * self.at_smaller_bandwidth
 
     @property
     def value(self) -> float:
@@ -143,7 +146,10 @@ class LocalPart(NamedTuple):
         gaps that no prediction shows.
         """
         margin = SOFTMAX.interval_factor * z * self.held_out_error
-        low, high = min(self.held_out, self.near), max(self.near, self.nearer)
+        low, high = (
+            min(self.held_out, self.at_best_bandwidth),
+            max(self.at_best_bandwidth, self.at_smaller_bandwidth),
+        )
         return max(low - margin, 0.0), max(
             high + margin + SOFTMAX.local_difference_factor * (high - low), 0.0
         )
@@ -171,11 +177,11 @@ class CanonicalError:
 
     posterior: SoftmaxPosterior
     held_out: Array
-    parts: Mapping[str, Part | LocalPart]
-    by_class: Sequence[Part | LocalPart]
+    parts: Mapping[str, ErrorForms | LocalErrorForms]
+    by_class: Sequence[ErrorForms | LocalErrorForms]
     over: Array
-    added: dict[str, Array]
-    local: Local | None = None
+    row_contributions: dict[str, Array]
+    local: LocalFrequencyPair | None = None
 
     @classmethod
     def of(cls, posterior: SoftmaxPosterior) -> CanonicalError:
@@ -183,78 +189,104 @@ class CanonicalError:
         rows = posterior.likelihood.rows
         n, classes = rows.score.shape
         x = posterior.held_out(rows.folds(SOFTMAX.folds))
-        compared = _compared(rows, x)
-        local = Local.of(rows, x, SOFTMAX.folds)
+        comparison = _compare_held_out(rows, x)
+        local = LocalFrequencyPair.of(rows, x, SOFTMAX.folds)
         if local is not None:
-            return cls._of_neighbours(posterior, x, compared, local)
+            return cls._of_neighbours(posterior, x, comparison, local)
         n_subset = min(n, max(1000, DRAW_SCORES // classes))
         theta = posterior.draws(np.random.default_rng(0), SIZE_DRAWS, COEFFICIENT_DRAWS)
-        drawn, drawn_by_class = _drawn(posterior, theta, n_subset)
-        parts, added = {}, {}
+        drawn, drawn_by_class = _posterior_errors(posterior, theta, n_subset)
+        parts, row_contributions = {}, {}
         for j, norm in enumerate(NORMS):
-            plug, left = compared.plug[j], compared.left[j]
+            plug_in, residual_correction = comparison.plug_in[j], comparison.residual_correction[j]
             # The rows of the subset may differ from all rows; held-out predictions show by how much.
-            shift = rows.mean(plug)[0] - rows[:n_subset].mean(plug[:n_subset])[0]
-            added[norm] = plug + left
+            shift = rows.mean(plug_in)[0] - rows[:n_subset].mean(plug_in[:n_subset])[0]
+            row_contributions[norm] = plug_in + residual_correction
             expected, spread = float(drawn[:, j].mean()), float(drawn[:, j].std())
-            parts[norm] = Part(max(expected + shift, 0.0), spread, *rows.mean(left), *rows.mean(added[norm]))
+            parts[norm] = ErrorForms(
+                max(expected + shift, 0.0),
+                spread,
+                *rows.mean(residual_correction),
+                *rows.mean(row_contributions[norm]),
+            )
         by_class = [
-            Part(float(draws.mean()), float(draws.std()), left, error, plug + left, error)
-            for draws, plug, left, error in zip(drawn_by_class.T, *compared.by_class, strict=True)
+            ErrorForms(
+                float(draws.mean()),
+                float(draws.std()),
+                residual_correction,
+                error,
+                plug_in + residual_correction,
+                error,
+            )
+            for draws, plug_in, residual_correction, error in zip(
+                drawn_by_class.T, *comparison.by_class, strict=True
+            )
         ]
-        return cls(posterior, x, parts, by_class, compared.over, added)
+        return cls(posterior, x, parts, by_class, comparison.over, row_contributions)
 
     @classmethod
     def _of_neighbours(
-        cls, posterior: SoftmaxPosterior, x: Array, compared_blocks: Compared, local: Local
+        cls,
+        posterior: SoftmaxPosterior,
+        x: Array,
+        comparison_of_blocks: HeldOutComparison,
+        local: LocalFrequencyPair,
     ) -> CanonicalError:
         """Compute the errors from local frequencies around the held-out predictions x."""
-        rows, count = posterior.likelihood.rows, len(local.near.concentration)
+        rows, count = posterior.likelihood.rows, len(local.at_best_bandwidth.concentration)
         subset = rows[:count]
-        compared = _compared(subset, local.near.mean)
-        (near, near_by_class), (nearer, nearer_by_class) = (
-            each.errors(subset.score) for each in (local.near, local.nearer)
+        comparison = _compare_held_out(subset, local.at_best_bandwidth.mean)
+        (at_best_bandwidth, best_by_class), (at_smaller_bandwidth, smaller_by_class) = (
+            each.errors(subset.score) for each in (local.at_best_bandwidth, local.at_smaller_bandwidth)
         )
-        parts, added = {}, {}
+        parts, row_contributions = {}, {}
         for j, norm in enumerate(NORMS):
             # The rows of the subset may differ from all rows; held-out predictions of the blocks show by how
             # much.
-            shift = rows.mean(compared_blocks.plug[j])[0] - subset.mean(compared_blocks.plug[j][:count])[0]
-            each = compared_blocks.plug[j] + compared_blocks.left[j]
-            each[:count] += (compared.plug[j] + compared.left[j] - each[:count]) * (rows.n / subset.n)
-            added[norm] = each
-            near_value, nearer_value = (max(subset.mean(form[j])[0] + shift, 0.0) for form in (near, nearer))
-            parts[norm] = LocalPart(near_value, nearer_value, *rows.mean(each))
+            shift = (
+                rows.mean(comparison_of_blocks.plug_in[j])[0]
+                - subset.mean(comparison_of_blocks.plug_in[j][:count])[0]
+            )
+            each = comparison_of_blocks.plug_in[j] + comparison_of_blocks.residual_correction[j]
+            each[:count] += (comparison.plug_in[j] + comparison.residual_correction[j] - each[:count]) * (
+                rows.n / subset.n
+            )
+            row_contributions[norm] = each
+            best_value, smaller_value = (
+                max(subset.mean(form[j])[0] + shift, 0.0)
+                for form in (at_best_bandwidth, at_smaller_bandwidth)
+            )
+            parts[norm] = LocalErrorForms(best_value, smaller_value, *rows.mean(each))
         by_class = [
-            LocalPart(near_error, nearer_error, plug + left, error)
-            for near_error, nearer_error, plug, left, error in zip(
-                subset.weight @ near_by_class / subset.n,
-                subset.weight @ nearer_by_class / subset.n,
-                *compared.by_class,
+            LocalErrorForms(best_error, smaller_error, plug_in + residual_correction, error)
+            for best_error, smaller_error, plug_in, residual_correction, error in zip(
+                subset.weight @ best_by_class / subset.n,
+                subset.weight @ smaller_by_class / subset.n,
+                *comparison.by_class,
                 strict=True,
             )
         ]
-        held_out = np.concatenate([local.near.mean, x[count:]])
-        return cls(posterior, held_out, parts, by_class, compared.over, added, local)
+        held_out = np.concatenate([local.at_best_bandwidth.mean, x[count:]])
+        return cls(posterior, held_out, parts, by_class, comparison.over, row_contributions, local)
 
     @property
-    def chance(self) -> float:
+    def gap_probability(self) -> float:
         """Posterior probability of a gap; 1 where local frequencies show one."""
-        return self.posterior.chance if self.local is None else 1.0
+        return self.posterior.gap_probability if self.local is None else 1.0
 
     def value(self, norm: str) -> float:
         """Return the error."""
-        value = min(self._middle(self.parts[norm]), MAX_ERROR[norm])
+        value = min(self._posterior_mean(self.parts[norm]), MAX_ERROR[norm])
         return float(np.sqrt(value)) if norm == "l2" else value
 
-    def _middle(self, part: Part | LocalPart) -> float:
+    def _posterior_mean(self, part: ErrorForms | LocalErrorForms) -> float:
         """Return P(gap) times the error given a gap, at least 0."""
-        return self.chance * max(part.value, 0.0)
+        return self.gap_probability * max(part.value, 0.0)
 
     @cached_property
     def class_values(self) -> Array:
         """E |eta_k - s_k| of each class; they sum to l1."""
-        each = np.array([self._middle(part) for part in self.by_class])
+        each = np.array([self._posterior_mean(part) for part in self.by_class])
         total = each.sum()
         return np.minimum(each * (self.value("l1") / total), 1.0) if total > 0 else each
 
@@ -274,13 +306,15 @@ class CanonicalError:
         value = self.value(norm)
         return min(low, value), max(high, value)
 
-    def _ends(self, part: Part | LocalPart, level: float, *, squared: bool = False) -> tuple[float, float]:
+    def _ends(
+        self, part: ErrorForms | LocalErrorForms, level: float, *, squared: bool = False
+    ) -> tuple[float, float]:
         """Return the ends of an interval at this level."""
         z = NormalDist().inv_cdf((1 + level) / 2)
-        return part.ends(z, self.chance, Extension.of(squared=squared))
+        return part.ends(z, self.gap_probability, Extension.of(squared=squared))
 
 
-def _drawn(posterior: SoftmaxPosterior, theta: Array, n_subset: int) -> tuple[Array, Array]:
+def _posterior_errors(posterior: SoftmaxPosterior, theta: Array, n_subset: int) -> tuple[Array, Array]:
     """Return the errors of each draw over the first rows, (draws, 3), and by class (draws, classes)."""
     rows = posterior.likelihood.rows
     total, by_class, total_weight = np.zeros((len(theta), 3)), np.zeros((len(theta), rows.n_classes)), 0.0
@@ -298,7 +332,7 @@ def _drawn(posterior: SoftmaxPosterior, theta: Array, n_subset: int) -> tuple[Ar
     return total / total_weight, by_class / total_weight
 
 
-class Compared(NamedTuple):
+class HeldOutComparison(NamedTuple):
     """Held-out predictions compared with scores and labels.
 
     Attributes
@@ -312,16 +346,16 @@ class Compared(NamedTuple):
         Share of each class's error where the scores are above the predictions.
     """
 
-    plug: Array
-    left: Array
+    plug_in: Array
+    residual_correction: Array
     by_class: tuple[Array, Array, Array]
     over: Array
 
 
-def _compared(rows: Simplex, x: Array) -> Compared:
+def _compare_held_out(rows: Simplex, x: Array) -> HeldOutComparison:
     """Compare scores with held-out predictions x, (rows, classes), and labels."""
     n, classes = x.shape
-    plug, left = np.empty((3, n)), np.empty((3, n))
+    plug_in, residual_correction = np.empty((3, n)), np.empty((3, n))
     sums = np.zeros((4, classes))
     step = max(1, CHUNK // classes)
     for a in range(0, n, step):
@@ -331,9 +365,9 @@ def _compared(rows: Simplex, x: Array) -> Compared:
         d = q - rows.score[part]
         size = np.abs(d)
         sign = np.sign(d) * (size > ROUNDING_GAP)
-        plug[:, part] = size.sum(axis=1), np.einsum("ik,ik->i", d, d), np.einsum("ik,ik->i", q, size)
+        plug_in[:, part] = size.sum(axis=1), np.einsum("ik,ik->i", d, d), np.einsum("ik,ik->i", q, size)
         for j, slope in enumerate((sign, 2 * d, size + q * sign)):
-            left[j, part] = slope[i, code] - np.einsum("ik,ik->i", slope, q)
+            residual_correction[j, part] = slope[i, code] - np.einsum("ik,ik->i", slope, q)
         correction = -sign * q
         correction[i, code] += sign[i, code]
         corrected = size + correction
@@ -346,4 +380,4 @@ def _compared(rows: Simplex, x: Array) -> Compared:
     mean, correction, square, over = sums / rows.n
     variance = np.maximum(square - (mean + correction) ** 2 * rows.square.sum() / rows.n, 0.0) / rows.n
     share = np.divide(over, mean, out=np.full(classes, 0.5), where=mean > 0)
-    return Compared(plug, left, (mean, correction, np.sqrt(variance)), share)
+    return HeldOutComparison(plug_in, residual_correction, (mean, correction, np.sqrt(variance)), share)

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from calibrant.posterior.log_odds.cells import expit
 from calibrant.posterior.process import softmax
-from calibrant.posterior.softmax.blocks import Block, Blocks
+from calibrant.posterior.softmax.blocks import Blocks, CoefficientBlock
 from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, SubsetLikelihood
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
@@ -71,15 +71,15 @@ class SoftmaxPosterior:
         near = likelihood.near(theta, max_rows)
         start = near.slope(theta)[0]
         # Start with a temperature alone: far from the mode the quadratic expansion is inaccurate.
-        precision[blocks.blocks[0].places] = SOFTMAX.largest_sd**-2.0
+        precision[blocks.blocks[0].indices] = SOFTMAX.largest_sd**-2.0
         theta, square = _mode(near, theta, precision)
         target = near.slope(theta)[1] + square @ theta
         cached: dict[tuple[str, bytes], tuple[list[Array], Array]] = {}
 
-        def weigh(block: Block) -> tuple[list[Array], Array]:
+        def weigh(block: CoefficientBlock) -> tuple[list[Array], Array]:
             """Return the candidates of a block; cached while the expansion and other blocks are unchanged."""
             others = precision.copy()
-            others[block.places] = 0.0
+            others[block.indices] = 0.0
             key = block.name, others.tobytes()
             if key not in cached:
                 cached[key] = candidates(square, target, precision, block)
@@ -89,7 +89,7 @@ class SoftmaxPosterior:
             for _ in range(SWEEPS):
                 for block in blocks.blocks:
                     choices, weight = weigh(block)
-                    precision[block.places] = choices[int(np.argmax(weight))]
+                    precision[block.indices] = choices[int(np.argmax(weight))]
             previous = square, target
             theta, square = _mode(near, theta, precision, square)
             near = likelihood.near(theta, max_rows)
@@ -102,7 +102,7 @@ class SoftmaxPosterior:
         for block in blocks.blocks:
             choices, weight = weigh(block)
             current = next(
-                j for j, each in enumerate(choices) if np.array_equal(each, precision[block.places])
+                j for j, each in enumerate(choices) if np.array_equal(each, precision[block.indices])
             )
             share = np.exp(weight - weight.max())
             log += float(weight.max() + np.log(share.sum()) - weight[current] + _prior(len(choices))[current])
@@ -116,9 +116,9 @@ class SoftmaxPosterior:
         return cls(likelihood, theta, precision, square, target, sizes, log)
 
     @property
-    def chance(self) -> float:
+    def gap_probability(self) -> float:
         """Posterior probability that there is a gap."""
-        return float(chance_of(self.log_odds))
+        return float(gap_probability_of(self.log_odds))
 
     @property
     def blocks(self) -> Blocks:
@@ -133,7 +133,7 @@ class SoftmaxPosterior:
         for theta in out:
             precision = np.full(self.theta.size, np.inf)
             for block, (choices, weight) in zip(self.blocks.blocks, self.sizes, strict=True):
-                precision[block.places] = choices[rng.choice(len(weight), p=weight)]
+                precision[block.indices] = choices[rng.choice(len(weight), p=weight)]
             present = np.flatnonzero(np.isfinite(precision))
             noise = rng.standard_normal((present.size, (coefficient_draws + 1) // 2))
             noise = np.concatenate([noise, -noise], axis=1)[:, :coefficient_draws]
@@ -169,19 +169,19 @@ class SoftmaxPosterior:
         slope = self.target[present] - posterior_precision @ self.theta[present]
         rows = self.likelihood.rows
         sampled = len(rows.code) > min(SUBSET_ROWS, SUBSET_SCORES // self.blocks.n_classes)
-        for part in folds:
-            _, gradient = self.likelihood.slope(self.theta, part)
+        for fold in folds:
+            _, gradient = self.likelihood.slope(self.theta, fold)
             if sampled:
                 fold_information = self.information[np.ix_(present, present)] * (
-                    float(rows.weight[part].sum()) / rows.n
+                    float(rows.weight[fold].sum()) / rows.n
                 )
             else:
-                fold_information = self.likelihood.expand(self.theta, present, part)
+                fold_information = self.likelihood.expand(self.theta, present, fold)
             theta = self.theta.copy()
             theta[present] += np.linalg.solve(
                 posterior_precision - fold_information, slope - gradient[present]
             )
-            out[part] = self.likelihood.predict(theta, part)
+            out[fold] = self.likelihood.predict(theta, fold)
         return out
 
 
@@ -193,7 +193,7 @@ def penalised(
     theta, precision = np.zeros(blocks.size), np.full(blocks.size, np.inf)
     for block in blocks.blocks:
         if block.name in sizes:
-            precision[block.places] = sizes[block.name] ** -2.0
+            precision[block.indices] = sizes[block.name] ** -2.0
     square = None
     for _ in range(ROUNDS):
         near = likelihood.near(theta, min(SUBSET_ROWS, SUBSET_SCORES // blocks.n_classes))
@@ -203,7 +203,7 @@ def penalised(
     return theta
 
 
-def chance_of(log_odds: Array | float) -> Array:
+def gap_probability_of(log_odds: Array | float) -> Array:
     """Return the posterior probability of a gap from its log Bayes factor against no gap."""
     calibrated = SOFTMAX.prior_probability_of_calibration
     odds = np.log1p(-calibrated) - np.log(calibrated) + log_odds
@@ -216,40 +216,42 @@ def _prior(count: int) -> Array:
     return np.log(np.concatenate([[absent], np.full(count - 1, (1 - absent) / (count - 1))]))
 
 
-def shapes(block: Block) -> list[Array]:
+def shapes(block: CoefficientBlock) -> list[Array]:
     """Return the prior standard deviations of the coefficients of a block of size 1, for each roughness."""
     if block.frequency is None:
-        return [np.ones(block.places.size)]
+        return [np.ones(block.indices.size)]
     out = []
     for rough in SOFTMAX.roughness:
         spread = (1 + (block.frequency / rough) ** 2) ** -SOFTMAX.spectrum_exponent
         # The prior variances of the coefficients of a curve sum to 1.
-        curves = block.places.size / np.unique(block.frequency).size
+        curves = block.indices.size / np.unique(block.frequency).size
         out.append(spread * np.sqrt(curves / (spread @ spread)))
     return out
 
 
-def candidates(square: Array, target: Array, precision: Array, block: Block) -> tuple[list[Array], Array]:
+def candidates(
+    square: Array, target: Array, precision: Array, block: CoefficientBlock
+) -> tuple[list[Array], Array]:
     """Return the prior precisions of a block's candidates (absence first) and their log posterior weights.
 
     The sizes of the other blocks are given by `precision`, and their coefficients are integrated out.
     """
     from scipy.linalg import cho_factor, cho_solve
 
-    places = block.places
+    indices = block.indices
     others = np.isfinite(precision)
-    others[places] = False
-    conditional, slope = square[np.ix_(places, places)], target[places]
+    others[indices] = False
+    conditional, slope = square[np.ix_(indices, indices)], target[indices]
     if others.any():
-        other_places = np.flatnonzero(others)
-        across = square[np.ix_(other_places, places)]
-        root = cho_factor(square[np.ix_(other_places, other_places)] + np.diag(precision[other_places]))
-        solved = cho_solve(root, np.column_stack([across, target[other_places]]))
+        other_indices = np.flatnonzero(others)
+        across = square[np.ix_(other_indices, indices)]
+        root = cho_factor(square[np.ix_(other_indices, other_indices)] + np.diag(precision[other_indices]))
+        solved = cho_solve(root, np.column_stack([across, target[other_indices]]))
         conditional = conditional - across.T @ solved[:, :-1]
         slope = slope - across.T @ solved[:, -1]
-    choices, log = [np.full(places.size, np.inf)], [0.0]
+    choices, log = [np.full(indices.size, np.inf)], [0.0]
     # Bordered Cholesky factor: its last row solves the triangular system with the linear term.
-    bordered = np.zeros((places.size + 1, places.size + 1))
+    bordered = np.zeros((indices.size + 1, indices.size + 1))
     inner, diagonal = bordered[:-1, :-1], np.einsum("ii->i", bordered)
     for shape in shapes(block):
         scaled, scaled_slope = conditional * shape * shape[:, None], slope * shape

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from calibrant.posterior.process import softmax
-from calibrant.posterior.softmax.blocks import SHIFT, Blocks, Columns
+from calibrant.posterior.softmax.blocks import SHIFT, Blocks, RowFeatures
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 
@@ -41,7 +41,7 @@ class Likelihood:
     rows: Simplex
     blocks: Blocks
     kind: DTypeLike = np.float32
-    _kept: list[tuple[slice, Columns]] = field(default_factory=list, repr=False)
+    _kept: list[tuple[slice, RowFeatures]] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         if self.rows.n > MAX_SINGLE_PRECISION:
@@ -51,36 +51,36 @@ class Likelihood:
     def _width(self) -> int:
         """Number of feature values of a row."""
         b = self.blocks
-        return b.n_classes * (1 + b.alike + b.width_own) + 2 * SHIFT + b.width_common
+        return b.n_classes * (1 + b.shared_by_class + b.width_by_class) + 2 * SHIFT + b.width_common
 
-    def chunks(self, part: slice | None = None) -> Iterator[tuple[slice, Columns]]:
+    def chunks(self, row_range: slice | None = None) -> Iterator[tuple[slice, RowFeatures]]:
         """Iterate over chunks of rows and their features; the features of small data are cached."""
-        start, stop = (0, len(self.rows.code)) if part is None else (part.start, part.stop)
+        start, stop = (0, len(self.rows.code)) if row_range is None else (row_range.start, row_range.stop)
         n, step = len(self.rows.code), max(64, CHUNK // self._width)
         if n * self._width <= CACHED:
             if not self._kept:
                 self._kept.append((slice(0, n), self.blocks.columns(self.rows.score)))
-            yield slice(start, stop), Columns(*(each[start:stop] for each in self._kept[0][1]))
+            yield slice(start, stop), RowFeatures(*(each[start:stop] for each in self._kept[0][1]))
             return
         for a in range(start, stop, step):
             rows = slice(a, min(a + step, stop))
             yield rows, self.blocks.columns(self.rows.score[rows])
 
-    def predict(self, theta: Array, part: slice | None = None) -> Array:
+    def predict(self, theta: Array, row_range: slice | None = None) -> Array:
         """Return the probabilities of rows, (rows, classes), at coefficients theta."""
         if not theta.any():
-            return self.rows.score[slice(None) if part is None else part]
-        return np.concatenate([softmax(self.blocks.logits(at, theta)) for _, at in self.chunks(part)])
+            return self.rows.score[slice(None) if row_range is None else row_range]
+        return np.concatenate([softmax(self.blocks.logits(at, theta)) for _, at in self.chunks(row_range)])
 
-    def slope(self, theta: Array, part: slice | None = None) -> tuple[float, Array]:
+    def slope(self, theta: Array, row_range: slice | None = None) -> tuple[float, Array]:
         """Return the log likelihood of rows and its gradient."""
         value, gradient = 0.0, np.zeros(self.blocks.size)
-        for rows, at in self.chunks(part):
+        for rows, at in self.chunks(row_range):
             q = softmax(self.blocks.logits(at, theta) if theta.any() else at.log)
             value += self._add_slope(at, q, rows, gradient)
         return value, gradient
 
-    def _add_slope(self, at: Columns, q: Array, rows: slice, gradient: Array) -> float:
+    def _add_slope(self, at: RowFeatures, q: Array, rows: slice, gradient: Array) -> float:
         """Add the gradient of a chunk to `gradient`, and return its log likelihood."""
         b, code, weight = self.blocks, self.rows.code[rows], self.rows.weight[rows]
         i = np.arange(len(code))
@@ -88,16 +88,16 @@ class Likelihood:
         residual = -q
         residual[i, code] += 1
         residual *= weight[:, None]
-        own = np.einsum("nk,nkj->kj", residual, at.own)
-        gradient[: b.alike] += own[:, : b.alike].sum(axis=0)
+        by_class = np.einsum("nk,nkj->kj", residual, at.by_class)
+        gradient[: b.shared_by_class] += by_class[:, : b.shared_by_class].sum(axis=0)
         for r in range(2):
-            where = slice(b.alike + r * SHIFT, b.alike + (r + 1) * SHIFT)
+            where = slice(b.shared_by_class + r * SHIFT, b.shared_by_class + (r + 1) * SHIFT)
             gradient[where] += residual[i, at.best[:, r]] @ at.top[:, r]
         gradient[b.common] += residual.T @ at.common
-        gradient[b.own] += own[:, b.own_slice()]
+        gradient[b.by_class] += by_class[:, b.by_class_slice()]
         return value
 
-    def expand(self, theta: Array, active: Array | None = None, part: slice | None = None) -> Array:
+    def expand(self, theta: Array, active: Array | None = None, row_range: slice | None = None) -> Array:
         """Return the information matrix of the active coefficients (all by default) at theta."""
         b = self.blocks
         active = np.arange(b.size) if active is None else active
@@ -105,21 +105,21 @@ class Likelihood:
         place[active] = np.arange(active.size)
         per_class = []
         for k in range(b.n_classes):
-            whole = np.concatenate([np.arange(b.shared), b.common[k], b.own[k]])
-            use = np.flatnonzero(place[whole] >= 0)
-            per_class.append((use, place[whole[use]]))
+            class_index = np.concatenate([np.arange(b.shared), b.common[k], b.by_class[k]])
+            use = np.flatnonzero(place[class_index] >= 0)
+            per_class.append((use, place[class_index[use]]))
         square = np.zeros((active.size, active.size))
         step = max(64, CHUNK // max(b.size, 1))
-        for rows, columns in self.chunks(part):
+        for rows, columns in self.chunks(row_range):
             for a in range(0, rows.stop - rows.start, step):
-                at = Columns(*(each[a : a + step] for each in columns))
+                at = RowFeatures(*(each[a : a + step] for each in columns))
                 weight = self.rows.weight[rows.start + a : rows.start + a + len(at.log)]
                 self._add_square(at, weight, theta, active, per_class, square)
         return square
 
     def _add_square(
         self,
-        at: Columns,
+        at: RowFeatures,
         weight: Array,
         theta: Array,
         active: Array,
@@ -127,36 +127,39 @@ class Likelihood:
         square: Array,
     ) -> None:
         """Add the information matrix of a chunk to `square`."""
-        b, n, first = self.blocks, len(at.log), self.blocks.alike
+        b, n, first = self.blocks, len(at.log), self.blocks.shared_by_class
         q = softmax(b.logits(at, theta) if theta.any() else at.log)
         # Features first: the products then run along the rows of data, of which there are many.
         root = np.sqrt(weight).astype(self.kind)
-        own = np.ascontiguousarray(np.moveaxis(at.own, 0, -1), self.kind)
+        by_class = np.ascontiguousarray(np.moveaxis(at.by_class, 0, -1), self.kind)
         q, common = (np.ascontiguousarray(each.T, self.kind) for each in (q, at.common))
         top = np.ascontiguousarray(np.moveaxis(at.top, 0, -1), self.kind)
         # Mean of the features over the classes, weighted by q: its outer product is subtracted.
-        class_mean, at_own = np.empty((b.size, n), self.kind), b.shared + b.common.size
-        np.einsum("kn,kjn->jn", q, own[:, :first], out=class_mean[:first])
+        class_mean, at_class = np.empty((b.size, n), self.kind), b.shared + b.common.size
+        np.einsum("kn,kjn->jn", q, by_class[:, :first], out=class_mean[:first])
         for r in range(2):
             top_probability = np.take_along_axis(q, at.best[:, r][None], axis=0)
             np.multiply(top_probability, top[r], out=class_mean[first + r * SHIFT : first + (r + 1) * SHIFT])
-        for start, stop, part in ((b.shared, at_own, common), (at_own, b.size, own[:, b.own_slice()])):
-            np.multiply(q[:, None], part, out=class_mean[start:stop].reshape(b.n_classes, -1, n))
+        for start, stop, class_rows in (
+            (b.shared, at_class, common),
+            (at_class, b.size, by_class[:, b.by_class_slice()]),
+        ):
+            np.multiply(q[:, None], class_rows, out=class_mean[start:stop].reshape(b.n_classes, -1, n))
         if active.size < b.size:
             class_mean = class_mean[active]
         class_mean *= root
         square -= class_mean @ class_mean.T
         height = np.sqrt(q) * root
-        full = np.empty((b.shared + b.common.shape[1] + b.own.shape[1], n), self.kind)
+        full = np.empty((b.shared + b.common.shape[1] + b.by_class.shape[1], n), self.kind)
         for k, (use, where) in enumerate(per_class):
             if use.size:
-                row_root, own_features = height[k], own[k]
-                np.multiply(own_features[:first], row_root, out=full[:first])
+                row_root, class_features = height[k], by_class[k]
+                np.multiply(class_features[:first], row_root, out=full[:first])
                 for r in range(2):
                     place = slice(first + r * SHIFT, first + (r + 1) * SHIFT)
                     np.multiply(top[r], row_root * (at.best[:, r] == k), out=full[place])
                 np.multiply(common, row_root, out=full[b.shared : b.shared + len(common)])
-                np.multiply(own_features[b.own_slice()], row_root, out=full[b.shared + len(common) :])
+                np.multiply(class_features[b.by_class_slice()], row_root, out=full[b.shared + len(common) :])
                 active_features = full if use.size == len(full) else full[use]
                 square[np.ix_(where, where)] += active_features @ active_features.T
 

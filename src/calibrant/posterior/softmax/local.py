@@ -74,7 +74,7 @@ class LocalFrequencies(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Local:
+class LocalFrequencyPair:
     """Local frequencies of the first rows, at the bandwidth that predicts best and at the next smaller one.
 
     The best bandwidth averages over frequencies that differ, which understates the uncertainty. The smaller
@@ -85,11 +85,11 @@ class Local:
     near, nearer : LocalFrequencies
     """
 
-    near: LocalFrequencies
-    nearer: LocalFrequencies
+    at_best_bandwidth: LocalFrequencies
+    at_smaller_bandwidth: LocalFrequencies
 
     @classmethod
-    def of(cls, rows: Simplex, x: Array, folds: int) -> Local | None:
+    def of(cls, rows: Simplex, x: Array, folds: int) -> LocalFrequencyPair | None:
         """Compute local frequencies; None if they are not significantly better than the predictions x."""
         if rows.n_classes > FEW:
             return None
@@ -99,10 +99,11 @@ class Local:
         if chosen is None or not chosen.z_score > SOFTMAX.z_to_use:
             return None
         subset, x = rows[:MAX_ROWS], x[:MAX_ROWS]
-        near, nearer = (
-            updated(x, each, chosen.weight) for each in kernel_sums(subset, x, folds, chosen.width, 2, len(x))
+        at_best_bandwidth, at_smaller_bandwidth = (
+            dirichlet_posterior(x, each, chosen.weight)
+            for each in kernel_sums(subset, x, folds, chosen.width, 2, len(x))
         )
-        return cls(near, nearer)
+        return cls(at_best_bandwidth, at_smaller_bandwidth)
 
 
 def choose_bandwidth(rows: Simplex, x: Array, folds: int) -> BandwidthChoice | None:
@@ -117,7 +118,7 @@ def choose_bandwidth(rows: Simplex, x: Array, folds: int) -> BandwidthChoice | N
         if choice_rows.mean(mass / (mass + 1))[0] < SOFTMAX.smallest_neighbour_share:
             break
         for weight in SOFTMAX.prediction_weights:
-            change = updated(x_rows, each, weight).mean - x_rows
+            change = dirichlet_posterior(x_rows, each, weight).mean - x_rows
             gain, error = choice_rows.mean(((2 * residual - change) * change).sum(axis=1))
             if gain > best_gain:
                 best, best_gain = (
@@ -140,24 +141,24 @@ def kernel_sums(rows: Simplex, x: Array, folds: int, width: float, steps: int, n
     The sums are of the residuals of the predictions x, and (last column) of 1. There is one set of sums for
     each bandwidth; each bandwidth is smaller than the one before by a factor sqrt(2).
     """
-    location = positions(rows)
+    location = whitened_log_ratios(rows)
     weighted = np.column_stack([residuals_of(rows, x), np.ones(len(x))]) * rows.weight[:, None]
     out = np.zeros((steps, n_rows, weighted.shape[1]))
     size = max(1, MAX_DISTANCES // len(x))
     for fold in rows.folds(folds):
         stop = min(fold.stop, n_rows)
         for first in range(fold.start, stop, size):
-            part = slice(first, min(first + size, stop))
-            kernel = np.exp(squares(location[part], location) * (-0.5 / width**2))
+            chunk = slice(first, min(first + size, stop))
+            kernel = np.exp(squares(location[chunk], location) * (-0.5 / width**2))
             kernel[:, fold] = 0.0
             for j in range(steps):
                 if j:
                     kernel *= kernel
-                out[j, part] = kernel @ weighted
+                out[j, chunk] = kernel @ weighted
     return out
 
 
-def positions(rows: Simplex) -> Array:
+def whitened_log_ratios(rows: Simplex) -> Array:
     """Return whitened, centred log ratios of the scores; the mean squared norm of a row is 1."""
     log = np.log(np.maximum(rows.score, least_of(rows.score)))
     log -= log.mean(axis=1, keepdims=True)
@@ -167,7 +168,7 @@ def positions(rows: Simplex) -> Array:
     return np.asarray(log @ (axes[:, kept] / np.sqrt(variance[kept] * max(int(kept.sum()), 1))))
 
 
-def updated(x: Array, sums: Array, weight: float) -> LocalFrequencies:
+def dirichlet_posterior(x: Array, sums: Array, weight: float) -> LocalFrequencies:
     """Return the Dirichlet posterior around predictions x, given kernel sums."""
     concentration = sums[:, -1] + weight
     mean = np.maximum(x + sums[:, :-1] / concentration[:, None], 0.0)

@@ -72,26 +72,26 @@ class ProbabilityTransfer:
         p, weight = rows.score[subset], rows.weight[subset] / rows.weight[subset].sum()
         first = p.argmax(axis=1)
         share = np.bincount(first, weight, minlength=k)
-        held_out, noise = _by_prediction(rows, error.added["l1"])
+        held_out, noise = _by_prediction(rows, error.row_contributions["l1"])
         if error.local is None:
-            gap = _drawn(posterior, p, weight) / np.where(share > 0, share, 1)
+            gap = _posterior_gaps(posterior, p, weight) / np.where(share > 0, share, 1)
             # The posterior expectation includes uncertainty about the sign, and held-out predictions miss
             # some of the gap: the truth lies between.
             mean, share_held_out = gap.mean(axis=0), SOFTMAX.held_out_weight
             expected = np.maximum((1 - share_held_out) * mean + share_held_out * held_out, 0.0)
             deviation = _deviation(np.maximum(gap.std(axis=0), noise), mean - held_out)
         else:
-            local_rows = rows[: len(error.local.near.concentration)]
+            local_rows = rows[: len(error.local.at_best_bandwidth.concentration)]
             gap = np.array([
                 _by_prediction(local_rows, around.errors(local_rows.score)[0][0])[0]
-                for around in (error.local.near, error.local.nearer)
+                for around in (error.local.at_best_bandwidth, error.local.at_smaller_bandwidth)
             ])  # fmt: skip
             expected = gap.mean(axis=0)
             deviation = _deviation(noise, expected - held_out)
-        p_gap = error.chance
-        taken, taken_error = _taken(rows, error.held_out)
+        p_gap = error.gap_probability
+        taken, transfer_error = _net_transfer(rows, error.held_out)
         return cls(
-            np.clip(p_gap * taken, -1, 1), np.minimum(_spread(taken, taken_error, p_gap), 1), share,
+            np.clip(p_gap * taken, -1, 1), np.minimum(_spread(taken, transfer_error, p_gap), 1), share,
             np.minimum(p_gap * expected, 2), np.minimum(_spread(expected, deviation, p_gap), 2),
         )  # fmt: skip
 
@@ -111,7 +111,7 @@ def _deviation(error: Array, difference: Array) -> Array:
     )
 
 
-def _drawn(posterior: SoftmaxPosterior, p: Array, weight: Array) -> Array:
+def _posterior_gaps(posterior: SoftmaxPosterior, p: Array, weight: Array) -> Array:
     """Return the l1 error of each draw by predicted class, (draws, classes); the classes sum to l1."""
     at, first, k = posterior.blocks.columns(p), p.argmax(axis=1), p.shape[1]
     theta = posterior.draws(np.random.default_rng(1), SIZE_DRAWS, COEFFICIENT_DRAWS)
@@ -122,7 +122,7 @@ def _drawn(posterior: SoftmaxPosterior, p: Array, weight: Array) -> Array:
     return gap
 
 
-def _taken(rows: Simplex, x: Array) -> tuple[Array, Array]:
+def _net_transfer(rows: Simplex, x: Array) -> tuple[Array, Array]:
     """Return the net transfer from the column's class to the row's class, and its standard error.
 
     What the scores of a row lose and gain under the held-out predictions x is divided between the classes in
@@ -134,11 +134,11 @@ def _taken(rows: Simplex, x: Array) -> tuple[Array, Array]:
     total, first, second = np.zeros((3, k, k))
     step = max(1, CHUNK // (k * k))
     for a in range(0, len(rows.code), step):
-        part = slice(a, a + step)
-        q, p = x[part], rows.score[part]
+        chunk = slice(a, a + step)
+        q, p = x[chunk], rows.score[chunk]
         d = q - p
         residual = -q
-        residual[np.arange(len(q)), rows.code[part]] += 1
+        residual[np.arange(len(q)), rows.code[chunk]] += 1
         lost, gained = np.maximum(-d, 0.0), np.maximum(d, 0.0)
         size = np.abs(d).sum(axis=1) / 2
         inverse_size = np.divide(1.0, size, out=np.zeros(len(q)), where=size > ROUNDING_GAP)
@@ -147,9 +147,9 @@ def _taken(rows: Simplex, x: Array) -> tuple[Array, Array]:
         moved += np.einsum("ij,ik,i->ijk", -residual * (d < 0), gained, inverse_size)
         moved += np.einsum("ij,ik,i->ijk", lost, residual * (d > 0), inverse_size)
         moved -= moved.transpose(0, 2, 1)
-        total += np.einsum("ijk,i->jk", moved, rows.weight[part])
-        first += np.einsum("ijk,i->jk", moved, rows.square[part])
-        second += np.einsum("ijk,ijk,i->jk", moved, moved, rows.square[part])
+        total += np.einsum("ijk,i->jk", moved, rows.weight[chunk])
+        first += np.einsum("ijk,i->jk", moved, rows.square[chunk])
+        second += np.einsum("ijk,ijk,i->jk", moved, moved, rows.square[chunk])
     mean = total / rows.n
     square = second - 2 * mean * first + mean * mean * rows.square.sum()
     # The standard error is at least that of half a row.

@@ -14,14 +14,14 @@ from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 
-def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes], *, parents: bool = False) -> None:
-    """Write a file of these parts; see `whole_file`."""
-    with whole_file(path, parents=parents) as file:
+def write_atomic(path: str | os.PathLike[str], parts: Iterable[bytes], *, parents: bool = False) -> None:
+    """Write a file of these parts; see `atomic_file`."""
+    with atomic_file(path, parents=parents) as file:
         file.writelines(parts)
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str], *, parents: bool = False) -> Iterator[BinaryIO]:
+def atomic_file(path: str | os.PathLike[str], *, parents: bool = False) -> Iterator[BinaryIO]:
     """Open a file to write so that a reader sees the old one or the new one, even if the machine stops.
 
     What a link leads to is written, and the link stays. With `parents` its folder is made too. What is no
@@ -72,10 +72,10 @@ def _is_stream(path: str | os.PathLike[str]) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def is_beginning(path: Path) -> bool:
+def is_partial_file(path: Path) -> bool:
     """Return whether a file is what a process that was killed had begun to write.
 
-    >>> is_beginning(Path("run/.manifest.json.0123456789ab"))
+    >>> is_partial_file(Path("run/.manifest.json.0123456789ab"))
     True
     """
     return re.fullmatch(r"\..+\.[0-9a-f]{12}", path.name) is not None

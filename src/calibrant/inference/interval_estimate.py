@@ -29,7 +29,7 @@ def interval_deviate(level: float, clusters: float = inf) -> float:
 
 
 @dataclass(frozen=True)
-class Measured(Printed, Serializable):
+class IntervalEstimate(Printed, Serializable):
     """A number with its confidence interval.
 
     Attributes
@@ -39,7 +39,7 @@ class Measured(Printed, Serializable):
 
     Examples
     --------
-    >>> print(Measured(1.25, 0.5, 2.0))
+    >>> print(IntervalEstimate(1.25, 0.5, 2.0))
     1.25 (0.50 to 2.00)
     """
 
@@ -56,7 +56,7 @@ class Measured(Printed, Serializable):
 
 
 @dataclass(frozen=True)
-class Within(Bounds):
+class IntervalBounds(Bounds):
     """Range of a number and of both ends of its interval, which must be finite."""
 
     slack: float = ROUNDING

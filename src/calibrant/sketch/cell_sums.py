@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.inputs import InputError
 from calibrant.score_data import Array, Cells, Layout, Moments, layout_for
-from calibrant.tasks import Notion, named
+from calibrant.tasks import Notion, get_notion
 
 #: Importance weights lie between this and its inverse: their squares must neither overflow nor vanish.
 HEAVIEST = 1e100
@@ -17,7 +17,7 @@ HEAVIEST = 1e100
 
 def layout_of(notion: Notion | str, n_classes: int) -> Layout:
     """Return the cells of a sketch: fine ones where there are few problems."""
-    return layout_for(named(notion).size(n_classes))
+    return layout_for(get_notion(notion).size(n_classes))
 
 
 def empty_cells(
@@ -30,21 +30,21 @@ def empty_cells(
     return Cells(sums, layout.low, layout.high, np.zeros(batch), support, spread)
 
 
-def copied(cells: Cells) -> Cells:
+def copy_cells(cells: Cells) -> Cells:
     """Return cells with arrays of their own."""
-    w, ws, wy, wsy, wss = (np.array(part, dtype=np.float64) for part in cells.sums.parts)
+    w, ws, wy, wsy, wss = (np.array(new_cells, dtype=np.float64) for new_cells in cells.sums.parts)
     sums = Moments(w, ws, wy, wsy, wss, cells.sums.origin)
     spread = None if cells.spread is None else np.array(cells.spread)
     return replace(cells, sums=sums, squares=np.array(cells.squares, dtype=np.float64), spread=spread)
 
 
-def gather(whole: Cells, at: Any, part: Cells) -> None:
+def add_in_place(total_cells: Cells, at: Any, new_cells: Cells) -> None:
     """Add to the arrays themselves: sums of many classes are large, and two copies of them too many."""
-    for total, more in zip(whole.sums.parts, part.sums.parts, strict=True):
+    for total, more in zip(total_cells.sums.parts, new_cells.sums.parts, strict=True):
         total[at] += more
-    whole.squares[at] += part.squares
-    if whole.spread is not None:
-        whole.spread[at] += part.own_squares
+    total_cells.squares[at] += new_cells.squares
+    if total_cells.spread is not None:
+        total_cells.spread[at] += new_cells.squared_weights
 
 
 def check_scale(weight: Array) -> None:
