@@ -273,3 +273,23 @@ def test_errors_in_turn_do_not_end_while_a_kind_reaches_them_in_few_sets():
     estimates = np.linspace(0.9, 1.0, 50)
     runs = interval.stop_early(lambda true: (true, [estimates, estimates[:3]]), 0.1)([0.0, 0.1, 0.2])
     assert [true for true, _ in runs] == [0.0, 0.1, 0.2]
+
+
+def test_levels_beyond_the_number_of_data_sets_are_extrapolated():
+    # 40 data sets resolve normal quantiles up to 2.24: the infinite one bounds a level of -2, not one of -3.
+    true, quantile = np.array([0.0, 0.01, 0.02, 0.03]), np.array([-2.2, -np.inf, -1.0, 0.0])
+    at_two, at_three = interval._crossings(true, quantile, np.array([-2.0, -3.0]), np.full(4, 40))
+    assert at_two == pytest.approx(0.01)
+    assert at_three == 0.0
+
+
+def test_intervals_keep_growing_with_the_level():
+    rng = np.random.default_rng(3)
+    score = rng.random(400)
+    outcome = rng.random(400) < score + 0.12 * np.sin(3 * score)
+    width = [
+        found.high - found.low
+        for found in (calibrant.estimate(outcome, score, level=level) for level in (0.95, 0.99, 0.999))
+    ]
+    assert width[1] > 1.15 * width[0]
+    assert width[2] > 1.1 * width[1]

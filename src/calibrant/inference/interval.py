@@ -519,24 +519,27 @@ def _interval_end(runs: list[Simulation], value: float, tail_quantiles: Array, *
         tail_quantile = np.array([_tail_quantile(each, value, above) for each in estimates])
         # The tail above the value grows with the true error, the one below it shrinks.
         rising = tail_quantile if above else -tail_quantile
-        ends.append(_crossings(true, rising, -tail_quantiles if above else tail_quantiles))
+        sizes = np.array([each.size for each in estimates])
+        ends.append(_crossings(true, rising, -tail_quantiles if above else tail_quantiles, sizes))
     return np.min(ends, axis=0) if above else np.max(ends, axis=0)
 
 
-def _crossings(true: Array, quantile: Array, levels: Array) -> Array:
+def _crossings(true: Array, quantile: Array, levels: Array, sizes: Array) -> Array:
     """Return the true errors at which rising normal quantiles cross each level, by a local weighted line.
 
-    Infinite quantiles only bound the crossing.
+    An infinite quantile bounds the crossing of the levels that its number of data sets, in `sizes`, can
+    resolve. It says nothing about levels further out, for which the line is extrapolated.
     """
-    from scipy.special import ndtr
+    from scipy.special import ndtr, ndtri
 
-    first = float(true[np.isneginf(quantile)].max(initial=true[0]))
-    last = float(true[np.isposinf(quantile)].min(initial=2 * true[-1] - true[0]))
+    resolved, column = -ndtri(0.5 / sizes), levels[:, None]
+    first = np.where(np.isneginf(quantile) & (column > -resolved), true, true[0]).max(axis=1)
+    last = np.where(np.isposinf(quantile) & (column < resolved), true, 2 * true[-1] - true[0]).min(axis=1)
+    last = np.maximum(first, last)
     finite = np.isfinite(quantile)
     true, quantile = true[finite], quantile[finite]
     if true.size < 2:
-        single = (first + last) / 2 if true.size == 0 else float(np.clip(true[0], first, max(first, last)))
-        return np.full(levels.shape, single)
+        return (first + last) / 2 if true.size == 0 else np.clip(true[0], first, last)
     # Precision of a quantile computed from a share of data sets: low in the tails.
     precision = np.exp(-quantile * quantile) / (ndtr(quantile) * ndtr(-quantile))
     kernel = (
@@ -549,7 +552,7 @@ def _crossings(true: Array, quantile: Array, levels: Array) -> Array:
     slope = (kernel * offset * (quantile - mean_quantile[:, None])).sum(axis=1) / variance
     fallback = np.where(levels < mean_quantile, first, last)
     crossing = np.divide(levels - mean_quantile, slope, out=fallback - mean_true, where=slope > 0) + mean_true
-    return np.clip(crossing, first, max(first, last))
+    return np.clip(crossing, first, last)
 
 
 def _tail_quantile(estimates: Array, value: float, above: bool) -> float:
