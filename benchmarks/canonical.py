@@ -242,7 +242,7 @@ def paper_cell(task):
             rows = Simplex.of(p[some], labels[some])
             fits = [resolve(name, vectors=True).fit(rows) for name in (NAMED if n <= MANY else NAMED[:1])]
             off[i, : len(fits)] += np.abs(np.array([fit.error("l1") for fit in fits]) - truth) / count
-            low, high = fits[0].found.interval("l1", 0.95)
+            low, high = fits[0].canonical.interval("l1", 0.95)
             held[i] += np.array([low <= truth <= high, high - low]) / count
     return truth, off, held
 

@@ -105,7 +105,7 @@ def size_cell(task):
         score, outcome, cluster = draw(rng, FAMILIES[0], 0, clusters, correlation, scores)
         data = in_clusters(predictions(outcome, score), cluster, outcome, None)
         null = ClusteredNull.of(CalibrationTask.of(data, get_notion("binary")), "l1", rng, SETS)
-        found.append(null.whole.p_value <= 0.05)
+        found.append(null.all_classes.p_value <= 0.05)
     return np.mean(found)
 
 

@@ -26,9 +26,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from calibrant.decisions.binary import BinaryDecisions, Lines
+from calibrant.decisions.binary import BinaryDecisions, CostLines
 from calibrant.decisions.canonical import CanonicalDecisions
-from calibrant.decisions.interval import ends
+from calibrant.decisions.interval import regret_intervals
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES, Family
 from calibrant.inputs import predictions
@@ -75,7 +75,7 @@ def one_cell(cell: Cell) -> dict[str, Array]:
     family = family_of(cell.family)
     truth, whole = true_regret(family, AT), true_regret(family, CURVE)
     rng = rng_of("decisions", cell.family, cell.n)
-    lines, curve = Lines.of_thresholds(AT), Lines.of_thresholds(CURVE)
+    lines, curve = CostLines.of_thresholds(AT), CostLines.of_thresholds(CURVE)
     found: dict[str, list[Array]] = {
         "value": [],
         "held": [],
@@ -88,7 +88,7 @@ def one_cell(cell: Cell) -> dict[str, Array]:
         score, outcome = family.draw(rng, cell.n)
         task = CalibrationTask.of(predictions(outcome.astype(int), score), get_notion("binary"))
         known = BinaryDecisions.of(task, np.union1d(AT, CURVE))
-        value, low, high, gain, *_ = ends(known, lines, LEVEL)
+        value, low, high, gain, *_ = regret_intervals(known, lines, LEVEL)
         found["value"].append(value)
         found["held"].append((low <= truth + 1e-9) & (truth <= high + 1e-9))
         found["width"].append(high - low)
@@ -99,7 +99,7 @@ def one_cell(cell: Cell) -> dict[str, Array]:
         found["wide"].append(most - least)
         if k % BANDS:
             continue
-        _, low, high, *_ = ends(known, curve, LEVEL, simultaneous=True)
+        _, low, high, *_ = regret_intervals(known, curve, LEVEL, simultaneous=True)
         found["band"].append(np.all((low <= whole + 1e-9) & (whole <= high + 1e-9)))
     return {"truth": truth, **{name: np.array(values) for name, values in found.items()}}
 
@@ -180,7 +180,7 @@ def one_cell_of_rows(cell: Several) -> tuple[float, Array]:
         least, most = np.quantile(known.regret_draws, [0.025, 0.975])
         (mean,), (apart,), _ = known.gain
         before = max(min(least, mean - 1.96 * apart), 0.0), max(most, mean + 1.96 * apart)
-        found.append((known.value, *known.ends(1.96, LEVEL), *before))
+        found.append((known.value, *known.regret_intervals(1.96, LEVEL), *before))
     return truth, np.array(found)
 
 

@@ -36,7 +36,7 @@ from calibrant.maps.calibrator import BENDING
 from calibrant.maps.methods import METHODS
 from calibrant.score_data import Array
 
-ONE = [name for name, method in METHODS.items() if method.one]
+ONE = [name for name, method in METHODS.items() if method.fit_binary]
 MANY = ["auto", "identity", "temperature", "vector", "matrix", "isotonic-safe", "beta"]
 REPETITIONS = {50: 200, 200: 100, 1000: 40, 5000: 16, 50_000: 4}
 PARTS = ("one", "interval", "monotone", "many", "speed")

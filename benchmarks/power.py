@@ -67,7 +67,7 @@ def scores_of(kind, rng, n):
 
 def p_values(score, outcome, rng, size):
     """Ours, 15 bins, ECCE-R, debiased L2: each by simulation from the scores."""
-    ours = null.later(Residuals.of(Sample(score, outcome)), "l1", rng, TEST.data_sets)().p_value
+    ours = null.lazy_test(Residuals.of(Sample(score, outcome)), "l1", rng, TEST.data_sets)().p_value
     drawn = rng.random((size, score.size)) < score
     found = [ours]
     for estimator, norm in (
@@ -88,7 +88,7 @@ def size_cell(task):
     for _ in range(repetitions):
         score = scores_of(kind, rng, n)
         sample = Sample(score, rng.random(n) < score)
-        found.append(null.later(Residuals.of(sample), "l1", rng, 199)().p_value)
+        found.append(null.lazy_test(Residuals.of(sample), "l1", rng, 199)().p_value)
     return np.mean(np.array(found) <= 0.05)
 
 
@@ -101,7 +101,7 @@ def weighted_cell(task):
         score, seed = rng.random(n), int(rng.integers(2**63))
         rows = Sample(score, rng.random(n) < score, rng.lognormal(0, 1.5, n), counts=False)
         p = [
-            null.later(Residuals.of(evidence), "l1", np.random.default_rng(seed), 199)().p_value
+            null.lazy_test(Residuals.of(evidence), "l1", np.random.default_rng(seed), 199)().p_value
             for evidence in (rows, Cells.of(rows))
         ]
         found.append(p)

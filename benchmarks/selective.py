@@ -91,7 +91,7 @@ def one_cell(cell: Cell, repetitions: int) -> Array:
         some = found.coverage * found.n >= LEAST
         true = truth.at(found.confidence, found.coverage)
         row.append(np.all(((found.band_low <= true + 1e-9) & (true <= found.band_high + 1e-9))[some]))
-        for one, value in ((found.aurc, truth.aurc), (found.excess, truth.excess)):
+        for one, value in ((found.aurc, truth.aurc), (found.e_aurc, truth.excess)):
             row.append(one.low <= value <= one.high)
         held.append(row)
     return np.mean(held, axis=0)

@@ -39,7 +39,7 @@ from pyarrow import feather, ipc, parquet
 import calibrant
 from calibrant import Sketch
 from calibrant.cli import main as command_line
-from calibrant.data import Asked, load_models
+from calibrant.data import ColumnRequest, load_models
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
 TEXT = ("csv", "tsv", "jsonl", "json")
@@ -453,7 +453,7 @@ def failures_of(path, table):
     if table.clean:
         # What a clean file holds is known; its labels as a file has them.
         texts = {str(value) for value in table.columns["y"]}
-    data = tried(lambda: load_models(str(path), Asked(**asked))[""])
+    data = tried(lambda: load_models(str(path), ColumnRequest(**asked))[""])
     whole = data
     if not isinstance(data, Refusal):
         whole = tried(lambda: of_rows(data))
@@ -502,7 +502,7 @@ def weightless(table):
 def grouped(path, table, options, asked, whole):
     """Yield how groups read in pieces differ from those read at once."""
     found = tried(lambda: Sketch.from_files_by_group(path, groups="g", **options))
-    data = tried(lambda: load_models(str(path), Asked(**asked, groups="g"))[""])
+    data = tried(lambda: load_models(str(path), ColumnRequest(**asked, groups="g"))[""])
     if isinstance(whole, Refusal) and not isinstance(data, Refusal):
         data = whole
     if isinstance(found, Refusal) != isinstance(data, Refusal):
@@ -582,7 +582,7 @@ def run(cases: int, seed: int, formats=FORMATS) -> list[str]:
 def share_read(cases: int, seed: int) -> float:
     """Return the share of files that are read: with too few, nothing is compared."""
     read = [
-        not isinstance(tried(partial(load_models, str(path), Asked(**asked_of(table)))), Refusal)
+        not isinstance(tried(partial(load_models, str(path), ColumnRequest(**asked_of(table)))), Refusal)
         for _, _, path, table in cases_of(cases, seed, FORMATS)
     ]
     return sum(read) / len(read)

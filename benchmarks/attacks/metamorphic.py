@@ -597,7 +597,7 @@ def drawn_map_case(rng):
     if rng.random() < 0.7:
         data = with_shares(data, rng)
     single_score = data.vector or data.score.shape[1] == 2
-    method = str(rng.choice([name for name in METHODS if METHODS[name].one or not single_score]))
+    method = str(rng.choice([name for name in METHODS if METHODS[name].fit_binary or not single_score]))
     weighted = data.weight is not None and not data.counted
     if method == "density" and (np.unique(data.score).size < 3 or (relation == "complement" and weighted)):
         method = "auto"  # of importance weights, quartiles are counted from the lowest score

@@ -148,9 +148,9 @@ def _scores(rng: np.random.Generator, notion: str, n: int, classes: int) -> tupl
 
 
 def _row(found: Any) -> Any:
-    from calibrant.assessment import Row
+    from calibrant.assessment import SubgroupResult
 
-    return Row("", 10.0, 0.5, 0.4, found.estimate, 0.5)
+    return SubgroupResult("", 10.0, 0.5, 0.4, found.estimate, 0.5)
 
 
 @contextmanager

@@ -68,10 +68,11 @@ CALLS = {
     "even cuts": ([score, even], lambda: add(even, 51)),
     "changing cuts": ([cuts], lambda: add(cuts, 51)),
     "changing even cuts": ([even], lambda: add(even, 51)),
-    "layout": ([score], lambda: add(edges, layout.size, layout.walls)),
-    "changing layout": ([edges], lambda: add(edges, layout.size, layout.walls)),
+    "layout": ([score], lambda: add(edges, layout.size, layout.boundary_cells)),
+    "changing layout": ([edges], lambda: add(edges, layout.size, layout.boundary_cells)),
     "changing cells": ([held], lambda: loops.sum_held(
-        matrix.T, column, layout.parts, layout.low, held, np.zeros((layout.size, 4, 3)), *layout.walls, 0)),
+        matrix.T, column, layout.parts, layout.low, held, np.zeros((layout.size, 4, 3)),
+        *layout.boundary_cells, 0)),
     "normals": ([place], run(loops.normals, words16, np.zeros(65536), ones, place, out)),
     "outcomes": ([place], run(loops.outcomes, words, bounds, ones, ones, place, out)),
     "labels": ([places], lambda: loops.labels(

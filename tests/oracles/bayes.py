@@ -159,9 +159,9 @@ def by_process(p):
 def flat(x, pull):
     """Likelihood against no gap, posterior mean and variance of a gap that is the same in all cells."""
     likelihoods, means, variances = [], [], []
-    for size in PRIOR.constant_sds:
+    for size in dyadic_partition.constant_sds():
         signal = size**2 * np.outer(pull, pull)
-        likelihoods.append(against_noise(x, signal) / len(PRIOR.constant_sds))
+        likelihoods.append(against_noise(x, signal) / len(dyadic_partition.constant_sds()))
         inverse = np.linalg.inv(np.eye(len(x)) + signal)
         means.append(size**2 * pull @ inverse @ x)
         variances.append(size**2 - size**4 * pull @ inverse @ pull)
@@ -182,14 +182,14 @@ def wave(x, size_of_one):
     shape = basis[1:].T @ np.diag(spectrum / spectrum.sum()) @ basis[1:]
     level = np.outer(basis[0], basis[0])
     total, shrink = 0.0, np.zeros((m, m))
-    for one in (0.0, *PRIOR.process_sds):
-        for other in (0.0, *PRIOR.process_sds):
+    for one in (0.0, *dyadic_partition.process_sds()):
+        for other in (0.0, *dyadic_partition.process_sds()):
             prior = 1.0
             for size, missing in (
                 (one, PRIOR.process_probability_of_no_mean),
                 (other, PRIOR.process_probability_of_no_shape),
             ):
-                prior *= missing if size == 0 else (1 - missing) / len(PRIOR.process_sds)
+                prior *= missing if size == 0 else (1 - missing) / len(dyadic_partition.process_sds())
             signal = size_of_one * (one**2 * level + other**2 * shape)
             chance = prior * against_noise(x, signal)
             total += chance

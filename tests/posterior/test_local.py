@@ -47,7 +47,7 @@ def test_neighbours_are_summed_pair_by_pair(monkeypatch):
     for asked in (len(x), 25):
         for j, each in enumerate(local.kernel_sums(rows, x, 5, 0.5, 3, asked)):
             found = local.dirichlet_posterior(x[:asked], each, 2.0)
-            mean, count = oracle.dirichlet_posterior(rows, x, 5, 0.5 * 2 ** (-j / 2), 2.0)
+            mean, count = oracle.updated(rows, x, 5, 0.5 * 2 ** (-j / 2), 2.0)
             np.testing.assert_allclose(found.mean, mean[:asked], atol=1e-9)
             np.testing.assert_allclose(found.concentration, count[:asked], rtol=1e-9)
 

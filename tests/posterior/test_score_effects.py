@@ -379,3 +379,11 @@ def test_gaps_in_ranges_are_less_likely_where_rows_share_scores():
     prior = np.exp(found.logs[0, 2] - found.partition.log_bayes_factor[0])
     share = PRIOR.local_weight * (1 - PRIOR.local_weight_reduction_by_ties * ties.share)
     assert prior == pytest.approx((1 - ties.prior) * (1 - PRIOR.prior_probability_of_calibration) * share)
+
+
+@pytest.mark.parametrize("weight", [1e-7, 1e-8, 1e-12, 1e-200, 1e-300])
+@pytest.mark.parametrize("score", [0.5, 0.8])
+def test_a_row_of_vanishing_weight_beside_tied_scores_changes_nothing(weight, score):
+    alone = calibrant.ece([0, 1], [0.6, 0.6], sample_weight=[1.0, 1.0])
+    found = calibrant.ece([0, 1, 0], [0.6, 0.6, score], sample_weight=[1, 1, weight])
+    assert found == pytest.approx(alone, rel=1e-5)

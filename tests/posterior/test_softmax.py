@@ -101,9 +101,9 @@ def test_some_rows_stand_for_all_where_they_are_set_right():
     blocks = Blocks.of(rows)
     whole = Likelihood(rows, blocks)
     theta = 0.1 * np.random.default_rng(2).standard_normal(blocks.size)
-    near = whole.at_best_bandwidth(theta, 200)
+    near = whole.near(theta, 200)
     assert near is not whole
-    assert whole.at_best_bandwidth(theta, 600) is whole
+    assert whole.near(theta, 600) is whole
     assert near.slope(theta)[0] == pytest.approx(whole.slope(theta)[0])
     np.testing.assert_allclose(near.slope(theta)[1], whole.slope(theta)[1], atol=1e-8)
     away = theta + 0.01

@@ -40,20 +40,20 @@ def kinds(level, pull, mean_pull, process_weight, empty):
         yield empty, np.zeros((count, count))
         some = 1 - empty
     constant_gap = 1 - PRIOR.process_weight if process_weight else 1.0
-    for size in PRIOR.constant_sds:
-        yield some * constant_gap / len(PRIOR.constant_sds), size**2 * np.outer(pull, pull)
+    for size in module.constant_sds():
+        yield some * constant_gap / len(module.constant_sds()), size**2 * np.outer(pull, pull)
     if not process_weight:
         return
     basis = idct(np.eye(count), norm="ortho", axis=0)
     share = (1 + (np.arange(1, count) / PRIOR.process_roughness) ** 2) ** -PRIOR.process_spectrum_exponent
     share /= share.sum()
-    for mean, shape in product((0.0, *PRIOR.process_sds), repeat=2):
+    for mean, shape in product((0.0, *module.process_sds()), repeat=2):
         chance = some * PRIOR.process_weight
         for size, missing in (
             (mean, PRIOR.process_probability_of_no_mean),
             (shape, PRIOR.process_probability_of_no_shape),
         ):
-            chance *= (1 - missing) / len(PRIOR.process_sds) if size else missing
+            chance *= (1 - missing) / len(module.process_sds()) if size else missing
         spectrum = np.concatenate([[mean**2], shape**2 * share]) * count * mean_pull**2
         yield chance, basis @ np.diag(spectrum) @ basis.T
 

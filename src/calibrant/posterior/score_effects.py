@@ -83,7 +83,8 @@ class TiedScores:
     @classmethod
     def of(cls, flat: Residuals, variance: Array, k: int) -> TiedScores | None:
         """Return the distinct scores of problem k; None if no two rows share a score."""
-        occupied = flat.mass[k] > 0
+        # A row of vanishing weight would divide zero by zero.
+        occupied = (flat.mass[k] ** 2 > 0) & (flat.spread[k] > 0)
         mass, spread, single = (
             flat.mass[k, occupied],
             flat.spread[k, occupied],

@@ -208,7 +208,9 @@ class VarianceTime:
         edges = np.arange(cells + 1)
         self._point = np.minimum(np.searchsorted(place, edges, side="right") - 1, noise.size - 1)
         start, stop = self.start[self._point], self.stop[self._point]
-        self._share = np.minimum((edges - start) / (stop - start), 1.0)
+        # A point of negligible weight may take no time.
+        share = np.divide(edges - start, stop - start, out=np.ones(edges.size), where=stop > start)
+        self._share = np.minimum(share, 1.0)
         self.mass = self.to_cells(mass)
 
     def to_cells(self, residual: Array) -> Array:
