@@ -13,6 +13,7 @@ from calibrant.inputs.arguments import (
     same_rows,
     seeded,
     stream,
+    tolerance,
 )
 from calibrant.inputs.class_names import class_names, given_class_names
 from calibrant.inputs.clusters import check_group_count, groups_of_rows, in_clusters, select_rows
@@ -126,6 +127,7 @@ __all__ = [
     "show",
     "show_near",
     "stream",
+    "tolerance",
     "unlabelled",
     "within",
 ]

@@ -96,6 +96,15 @@ def level(value: Any) -> float:
     return float(value)
 
 
+def tolerance(value: Any) -> float:
+    """Return a tolerance of the calibration error as a float above 0 and at most 1."""
+    if not (number := is_number(value)) or not 0 < value <= 1:
+        raise (InputError if number else InputTypeError)(
+            "tolerance", "be a number above 0 and at most 1", value
+        )
+    return float(value)
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a real number and no boolean."""
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
