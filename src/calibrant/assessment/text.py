@@ -9,7 +9,6 @@ import numpy as np
 
 from calibrant.assessment.probability_transfer import pairs
 from calibrant.curves import ByClass, Point, ReliabilityCurve
-from calibrant.curves.histogram import TAIL
 from calibrant.inference.interval_estimate import IntervalEstimate
 from calibrant.inference.result import (
     SIZE_UNKNOWN,
@@ -43,11 +42,12 @@ if TYPE_CHECKING:
 # Scores that may be an example where rows have them.
 ROUND = np.arange(1, 100) / 100
 # Scores by which ranges are told, finer near 0 and 1.
-SCORES = np.unique(np.concatenate([[0.0], TAIL, ROUND, 1 - TAIL, [1.0]]))
+TAIL = np.outer(10.0 ** np.arange(-4, -2), [1, 2, 5]).ravel()
+SCORES = np.unique(np.concatenate([[0.0], TAIL, ROUND, np.round(1 - TAIL, 6), [1.0]]))
 # Names listed before the rest is counted.
 LISTED = 3
-# Scores in a row, of `SCORES`, with few rows, from which a range between others is named.
-SPARSE = 10
+# Width of a range of scores with few rows from which it is named.
+SPARSE = 0.05
 # Share of rows that must be off for the example to be the score that is furthest off.
 OFF_SHARE = 0.1
 # Tenths of a gain in words, from that on which a simpler map is worth naming.
@@ -233,21 +233,22 @@ def example_score(curve: ReliabilityCurve) -> float | None:
     return float(scores[int(off.argmax() if many else rows.argmax())])
 
 
-def score_ranges(assessment: Assessment) -> str:
-    """Return at which scores the pictured curve is too high, too low, in line, or has too few rows."""
+def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
+    """Return where scores are too high or too low by more than a margin, in line, or have too few rows."""
     curve, _, rejected = shown_curve(assessment)
     scores = curve.score if curve.discrete else SCORES[(curve.support[0] <= SCORES)]
     at: Point = curve.at(scores)
     known = (at.n_eff >= REPORT.assessed_rows) & np.isfinite(at.low)
     gap = np.abs(at.value - scores)
-    words = np.where(at.high < scores, "too high", np.where(at.low > scores, "too low", "in line"))
+    low, high = at.low - margin, at.high + margin
+    words = np.where(high < scores, "too high", np.where(low > scores, "too low", "in line"))
     words = np.where(known, words if rejected else "in line", "too few rows")
     starts = np.flatnonzero(np.concatenate([[True], words[1:] != words[:-1]]))
     ranges: dict[str, list[tuple[float, str]]] = {}
     for first, end in zip(starts, [*starts[1:], len(scores)], strict=True):
         word, largest = str(words[first]), float(np.max(gap[first:end]))
-        inside = first > 0 and end < len(scores)
-        if word == "too few rows" and inside and end - first < SPARSE and not curve.discrete:
+        width = scores[min(end, len(scores) - 1)] - scores[first]
+        if word == "too few rows" and width < SPARSE and not curve.discrete:
             continue
         if curve.discrete:
             name = f"at {', '.join(score_text(float(score)) for score in scores[first:end])}"
@@ -264,10 +265,10 @@ def score_ranges(assessment: Assessment) -> str:
         kept = sorted(ranges.get(word, []), reverse=True)[:LISTED]
         names = [name for each in ranges.get(word, []) if each in kept for _, name in (each,)]
         if names:
-            most = "" if len(kept) < len(ranges[word]) else f" (by up to {points(kept[0][0])} points)"
-            parts.append(f"{word} {' and '.join(names)}{most}")
+            parts.append(f"{word} {' and '.join(names)} (by up to {points(kept[0][0])} points)")
     if "in line" in ranges:
-        parts.append("in line elsewhere" if parts else "no range of scores is off beyond doubt")
+        off = "off by more than the tolerance" if margin else "off"
+        parts.append("in line elsewhere" if parts else f"no range of scores is {off} beyond doubt")
     if "too few rows" in ranges:
         parts.append(f"too few rows {' and '.join(name for _, name in ranges['too few rows'][:LISTED])}")
     return "; ".join(parts)
@@ -444,7 +445,7 @@ def advice(assessment: Assessment) -> str:
     parts, removed = [], recalibration.before - recalibration.after
     if removed > 0:
         parts.append(
-            f"remove {points(removed)} of {points(recalibration.before)} points{_by_shown(assessment)}"
+            f"remove {points(removed)} of {points(recalibration.before)} points{by_shown(assessment)}"
         )
     if not np.isfinite(recalibration.gain.value):
         parts.append("make the log loss finite")
@@ -478,11 +479,11 @@ def gain_sentence(assessment: Assessment) -> str:
     return (
         f"Cross-validated in {counted(recalibration.folds, 'fold')} of "
         f"{counted(recalibration.rows, 'row')}, a map changes the log loss of a row by "
-        f"{change}, and the error{_by_shown(assessment)} reads {points(recalibration.after)} points after it."
+        f"{change}, and the error{by_shown(assessment)} reads {points(recalibration.after)} points after it."
     )
 
 
-def _by_shown(assessment: Assessment) -> str:
+def by_shown(assessment: Assessment) -> str:
     """Return by which notion recalibrating is judged, where that is not the headline's."""
     shown = get_notion(assessment.curve_notion).reading.title
     return "" if assessment.curve_notion == assessment.notion else f" by the {shown} notion"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from calibrant.assessment import text
-from calibrant.inputs import PREDICTED, Serializable, check_choice
+from calibrant.assessment.probability_transfer import pairs
+from calibrant.inputs import Serializable, check_choice
 from calibrant.inputs.codec import Bounds, Number
 from calibrant.inputs.printed import Block, Printed
 from calibrant.inputs.wording import (
@@ -147,7 +148,9 @@ def _error(assessment: Assessment, state: str) -> Verdict:
     headline = {
         TRUST: f"The scores are probabilities to within {high}.",
         CARE: f"The scores are off by {value} on average, and by no more than {high}.",
-        DISTRUST: f"{text.deviation(assessment)} by {value}.",
+        DISTRUST: f"{text.deviation(assessment)} by {value}."
+        if not (ratio := _ratio(assessment))
+        else f"Scores of {text.called(assessment.pos_label)} are {ratio}.",
         UNKNOWN: "Not calibrated, but how far off is not known." if rejected else "Too few rows to tell.",
     }[state]
     if e.lower_bound:
@@ -170,7 +173,7 @@ def _error(assessment: Assessment, state: str) -> Verdict:
     elif state == CARE and command is None:
         action = f"Leave the scores as they are, if an error of {high} does no harm."
     return Verdict(
-        state, "error", headline, _trust(assessment, state), _where(assessment), action,
+        state, "error", headline, _trust(assessment, state), _where(assessment, state), action,
         _reason(e, tolerance, state), tolerance, needed, command,
     )  # fmt: skip
 
@@ -184,7 +187,7 @@ def _predictions(assessment: Assessment, state: str) -> Verdict | None:
     return Verdict(
         state, "predictions", "These look like the output of predict(), not like probabilities.",
         f"{ANSWERS[state]}: every score is 0 or 1{meaning}.", "Everywhere: no score lies between 0 and 1.",
-        f"Pass probabilities: {PREDICTED}.",
+        "Pass the output of predict_proba() instead, and assess it.",
         f"every score is 0 or 1, and {_reason(assessment.estimate, assessment.tolerance, state)}",
         assessment.tolerance, None, "y_prob = model.predict_proba(X)",
     )  # fmt: skip
@@ -231,15 +234,13 @@ def _cost(assessment: Assessment, state: str) -> Verdict | None:
         return None
     value, low, high = with_ends(ROWS * lost.value, ROWS * lost.low, ROWS * lost.high)
     spent = f"of {number(ROWS * lost.cost)} per thousand rows"
-    parts, (recalibrate, command) = [], _recalibration(assessment)
-    if command is not None:
-        parts.append(recalibrate.removesuffix("."))
+    action, command = _recalibration(assessment)
     if best is not None and best.gain_low > 0:
-        parts.append(best.policy)
+        action = f"{action.removesuffix('.')}; or, on the scores as they are, {best.policy}."
     return Verdict(
         DISTRUST, "cost", f"Acting on these scores costs {value} more per thousand rows than necessary.",
         f"No: acting on them as if they were probabilities loses {value} ({low} to {high}) {spent}.",
-        _where(assessment), f"{' or '.join(parts) or recalibrate.removesuffix('.')}.",
+        _where(assessment, DISTRUST), action,
         f"the interval of the decision regret, {low} to {high} per thousand rows, excludes 0",
         assessment.tolerance, None, command,
     )  # fmt: skip
@@ -248,7 +249,7 @@ def _cost(assessment: Assessment, state: str) -> Verdict | None:
 def _trust(assessment: Assessment, state: str) -> str:
     """Return the answer to whether the scores can be trusted, with an example."""
     e, example = assessment.estimate, text.example(assessment)
-    value, low, high = _points(assessment)
+    _, low, high = _points(assessment)
     facts = []
     if e.lower_bound:
         facts.append(
@@ -257,13 +258,13 @@ def _trust(assessment: Assessment, state: str) -> str:
     elif state == TRUST:
         facts.append(f"on average the scores are within {high} of the observed frequencies")
     elif state == CARE:
-        facts.append(f"on average the scores are off by {value}, and by no more than {high}")
+        facts.append(f"the error may exceed {points(assessment.tolerance)} points, but not {high}")
     elif state == UNKNOWN:
         rejected = text.is_rejected(e, assessment.level)
         facts.append(
             f"{'they are off, by' if rejected else 'the error may be'} anything from {low} to {high}"
         )
-    elif ratio := text.rare_ratio(assessment):
+    elif ratio := _ratio(assessment):
         facts.append(f"summed over all rows the scores are {ratio}")
     if example is not None and (state != DISTRUST or example[1]):
         facts.append(example[0])
@@ -272,11 +273,19 @@ def _trust(assessment: Assessment, state: str) -> str:
     return f"{ANSWERS[state]}: {'; '.join(facts)}."
 
 
-def _where(assessment: Assessment) -> str:
-    """Return at which scores, or for which classes, the scores are off."""
+def _ratio(assessment: Assessment) -> str:
+    """Return how many times the scores of a rare class are off, where they are off to one side."""
     notion = get_notion(assessment.notion)
-    if notion.canonical and (transfer := text.transfer_sentence(assessment)):
-        return transfer
+    one_sided = notion.is_binary and text.side(assessment.estimate, assessment.balance) != 0
+    return text.rare_ratio(assessment) if one_sided else ""
+
+
+def _where(assessment: Assessment, state: str) -> str:
+    """Return at which scores, or for which classes, the scores are off."""
+    notion, transfer = get_notion(assessment.notion), assessment.probability_transfer
+    certain = transfer is not None and any(pair.low > 0 for pair in pairs(transfer, assessment.level))
+    if certain and (sentence := text.transfer_sentence(assessment)):
+        return sentence
     if notion.classwise:
         bad = [row for row in assessment.by_class if row.off(assessment.level)]
         if not bad:
@@ -284,7 +293,7 @@ def _where(assessment: Assessment) -> str:
         names = ", ".join(f"{_name(row, 'class')} ({points(row.estimate.value)} points)" for row in bad[:3])
         more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
         return f"Off for {len(bad)} of {counted(len(assessment.by_class), 'class')}: {names}{more}."
-    ranges = text.score_ranges(assessment)
+    ranges = text.score_ranges(assessment, assessment.tolerance if state == TRUST else 0.0)
     return f"{ranges[0].upper()}{ranges[1:]}."
 
 
@@ -294,13 +303,13 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
     if recalibration is None:
         return "Recalibrate the scores on rows with labels, and assess them again.", None
     if not text.recalibrating_helps(assessment):
-        return (
-            "Look at the model: no recalibration method improves the held-out log loss significantly.",
-            None,
-        )
+        many = counted(recalibration.rows, "row")
+        return f"Collect more rows to recalibrate on: with {many} no method is sure to help.", None
     method = "" if recalibration.method == "auto" else repr(recalibration.method)
     command = recalibration.command or f"calibrator = calibrant.Calibrator({method}).fit(y_prob, y_true)"
-    after = f"{points(recalibration.before)} to {points(recalibration.after)} points"
+    after = (
+        f"{points(recalibration.before)} to {points(recalibration.after)} points{text.by_shown(assessment)}"
+    )
     lowers = recalibration.after < recalibration.before
     return (f"Recalibrate: {after}." if lowers else "Recalibrate, which lowers the log loss."), command
 
@@ -320,7 +329,7 @@ def _points(assessment: Assessment) -> tuple[str, str, str]:
     """Return the headline's error and the ends of its interval in points."""
     e = assessment.estimate
     unit = " points in sum" if get_notion(assessment.notion).canonical else " points"
-    value, low, high = points_with_ends(e.value, e.low, e.high)
+    value, low, high = (f"{100 * x:.2g}" if x < 0.1 else points(x) for x in (e.value, e.low, e.high))
     return f"{value}{unit}", low, f"{high}{unit}"
 
 
@@ -330,11 +339,13 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _gap(row: SubgroupResult, sign: int) -> str:
-    """Return the size of the mean gap of a group, in its direction."""
+    """Return the size of the mean gap of a group, in its direction: as of all rows, the posterior mean."""
     assert row.gap is not None
-    ends = sorted((sign * row.gap.low, sign * row.gap.high))
-    value, low, high = points_with_ends(sign * row.gap.value, *ends)
-    return f"{value} points ({low} to {high})"
+    mean = row.estimate.mean_difference
+    value = sign * (row.gap.value if mean is None else -mean)
+    ends = sorted((sign * row.gap.low, sign * row.gap.high, value))
+    middle, low, high = points_with_ends(value, ends[0], ends[-1])
+    return f"{middle} points ({low} to {high})"
 
 
 def _name(row: SubgroupResult, what: str = "group") -> str:
