@@ -704,7 +704,7 @@ def assess(
     cost : float, pair, str or matrix, optional
         What decisions on the scores cost, as for `regret`: `decision` has the regret.
     tolerance : float, optional
-        The calibration error up to which the verdict trusts the scores: above 0, at most 1. By default
+        The calibration error up to which the verdict trusts the scores, between 0 and 1. By default
         0.02 and, for the notion `binary` with an outcome rarer than 4 %, half of its base rate.
     progress : bool or callable, optional
         True shows how far it is on standard error; a callable is called as progress(done, total).
@@ -732,7 +732,7 @@ def assess(
         "n_resamples": n_resamples,
         "command": command,
         "cost": cost,
-        "tolerance": None if tolerance is None else inputs.tolerance(tolerance),
+        "tolerance": None if tolerance is None else inputs.level(tolerance, "tolerance"),
         "progress": inputs.progress(progress),
     }
     if is_sketch(y_true):

@@ -11,7 +11,7 @@ from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
 from calibrant.assessment.probability_transfer import pairs, predicted
 from calibrant.assessment.recalibration import RecalibrationGain
-from calibrant.assessment.verdict import Tolerance, Verdict, verdict_of
+from calibrant.assessment.verdict import Verdict, verdict_of
 from calibrant.atomic import write_atomic
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.curves.histogram import Edges, Rows
@@ -239,7 +239,7 @@ class Assessment(Printed, Serializable):
     n: Size
     classes: tuple[str, ...]
     pos_label: str | None
-    tolerance: Tolerance
+    tolerance: Level
     level: Level
     seed: Count
     created: str

@@ -11,13 +11,11 @@ from calibrant.assessment.probability_transfer import pairs
 from calibrant.curves import ByClass, Point, ReliabilityCurve
 from calibrant.inference.interval_estimate import IntervalEstimate
 from calibrant.inference.result import (
-    SIZE_UNKNOWN,
     Estimate,
     expected_if_calibrated,
     p_text,
     rejects,
     remarks,
-    size_unknown,
 )
 from calibrant.inputs.wording import (
     count,
@@ -101,44 +99,18 @@ def deviation(assessment: Assessment) -> str:
 
 
 def error_sentence(assessment: Assessment) -> str:
-    """Return one sentence: the error with its interval, its direction, and the error expected if calibrated.
+    """Return one sentence: the error with its interval, the error expected if calibrated, and the test.
 
-    It says what the test says; whether the scores can be trusted is for the verdict to say.
+    With so many classes that a part of the error alone can be seen, the interval is of that part.
     """
-    e, notion = assessment.estimate, get_notion(assessment.notion)
-    typical = expected_if_calibrated(e, points, " points")
-    if e.lower_bound:
-        return _of_many_classes(assessment, typical)
+    e, typical = assessment.estimate, expected_if_calibrated(assessment.estimate, points, " points")
     middle, low, high = points_with_ends(e.value, e.low, e.high)
+    value = f"{middle} points{' in sum' * get_notion(assessment.notion).canonical}"
     span = f"{percent(e.level)} interval {low} to {high} points"
-    value = f"{middle} points{' in sum' if notion.canonical else ''} ({span})"
-    p = p_text(e, "≤")
-    if not is_rejected(e, assessment.level):
-        return f"The calibration error is {value}, calibration is not rejected ({p}); {typical}."
-    if size_unknown(e, rejected=True):
-        return f"Not calibrated ({p}, H0: calibrated), but {SIZE_UNKNOWN}: the error is {value}; {typical}."
-    phrase = deviation(assessment)
-    mixed = phrase == "Off" and crosses_diagonal(assessment.curve)
-    return f"{phrase} by {value}{', too high at some scores and too low at others' * mixed}; {typical}."
-
-
-def _of_many_classes(assessment: Assessment, typical: str) -> str:
-    """Return that sentence where so many classes let one see a part of the error alone.
-
-    The interval is of that part: only the bound that always holds is claimed of the whole.
-    """
-    e = assessment.estimate
-    unseen = f"among {len(assessment.classes)} classes who takes from whom cannot be seen"
-    seen = f"what can be seen is {points(e.value)} points, and {typical}"
-    if not is_rejected(e, assessment.level):
-        return f"Calibration is not rejected ({p_text(e, '≤')}), but {unseen}: {seen}."
-    if not e.at_least:
-        return (
-            f"Not calibrated ({p_text(e, '≤')}, H0: calibrated), but how far off is uncertain, "
-            f"since {unseen}: {seen}."
-        )
-    least = f"at least {points(e.at_least)} points in sum ({percent(e.level)})"
-    return f"Class probabilities off by {least}, since {unseen}; {seen}."
+    if e.lower_bound:
+        value = f"at least {points(e.at_least or 0.0)} points in sum"
+        span = f"among {len(assessment.classes)} classes {middle} points of it can be seen"
+    return f"The calibration error is {value} ({span}); {typical}; {p_text(e, '≤')} (H0: calibrated)."
 
 
 def transfer_sentence(assessment: Assessment) -> str:
@@ -162,24 +134,11 @@ def transfer_sentence(assessment: Assessment) -> str:
     return f"Per row on average, {listed}{more}."
 
 
-def crosses_diagonal(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
-    """Tell whether the band lies above the diagonal at some scores and below it at others."""
-    if isinstance(curve, ByClass) or curve.low is None or curve.high is None:
-        return False
-    firm = curve.n_eff >= REPORT.example_rows
-    above, below = curve.low > curve.score, curve.high < curve.score
-    return bool(np.any(above & firm) and np.any(below & firm))
-
-
 def summary(assessment: Assessment) -> list[str]:
     """Return a few sentences: the error, who takes from whom, the balance, what stands out."""
-    writers = (error_sentence, at_end, transfer_sentence, balance, rejected_subgroups)
-    return [line for line in (write(assessment) for write in writers) if line]
-
-
-def at_end(assessment: Assessment) -> str:
-    """Return why the headline's estimate lies at an end of its interval; empty where it does not."""
-    return " ".join(remarks([("", assessment.estimate, False)]))
+    first = [error_sentence(assessment), *assessment.estimate.remarks]
+    writers = (transfer_sentence, balance, rejected_subgroups)
+    return [*first, *(line for line in (write(assessment) for write in writers) if line)]
 
 
 def row_remarks(rows: Sequence[SubgroupResult], what: str, level: float) -> tuple[str, ...]:

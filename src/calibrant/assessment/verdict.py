@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from calibrant.assessment import text
 from calibrant.assessment.probability_transfer import pairs
 from calibrant.inputs import Serializable, check_choice
-from calibrant.inputs.codec import Bounds, Number
+from calibrant.inputs.codec import Level, Number
 from calibrant.inputs.printed import Block, Printed
 from calibrant.inputs.wording import (
     count,
@@ -37,10 +37,9 @@ TRUST, CARE, DISTRUST, UNKNOWN = STATES = ("trust", "trust with care", "do not t
 FINDINGS = ("error", "groups", "cost", "predictions")
 # How the answer to "can the scores be trusted?" begins.
 ANSWERS = {TRUST: "Yes", CARE: "Mostly", DISTRUST: "No", UNKNOWN: "Not known yet"}
-# Costs are told per this many rows.
-ROWS = 1000
-#: A calibration error up to which scores are trusted.
-Tolerance = Annotated[float, Bounds(0, 1, above=True)]
+DO_NOTHING = "Leave the scores as they are."
+# Costs are told per this many rows, and so many groups are named in each direction.
+ROWS, LISTED = 1000, 3
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Verdict(Printed, Serializable):
     where: str
     action: str
     reason: str
-    tolerance: Tolerance
+    tolerance: Level
     rows_needed: Number | None = None
     command: str | None = None
 
@@ -141,39 +140,44 @@ def verdict_of(assessment: Assessment) -> Verdict:
 
 def _error(assessment: Assessment, state: str) -> Verdict:
     """Return the verdict by the interval of the calibration error."""
-    e, tolerance = assessment.estimate, assessment.tolerance
-    needed = rows_needed(assessment.rows, e, tolerance) if state == UNKNOWN else None
-    value, _, high = _points(assessment)
+    e, tolerance, unit = assessment.estimate, assessment.tolerance, "points"
+    if get_notion(assessment.notion).canonical:
+        unit = "points in sum"
+    value, low, high = (f"{100 * x:.2g}" if x < 0.1 else points(x) for x in (e.value, e.low, e.high))
+    least, ratio = f"at least {points(e.at_least or 0.0)} {unit}", _ratio(assessment)
     rejected = text.is_rejected(e, assessment.level)
-    headline = {
-        TRUST: f"The scores are probabilities to within {high}.",
-        CARE: f"The scores are off by {value} on average, and by no more than {high}.",
-        DISTRUST: f"{text.deviation(assessment)} by {value}."
-        if not (ratio := _ratio(assessment))
-        else f"Scores of {text.called(assessment.pos_label)} are {ratio}.",
-        UNKNOWN: "Not calibrated, but how far off is not known." if rejected else "Too few rows to tell.",
-    }[state]
-    if e.lower_bound:
-        least = f"at least {points(e.at_least or 0.0)} points in sum"
-        headline = (
-            f"Class probabilities off by {least}." if state == DISTRUST else "Too many classes to tell."
-        )
     action, command = _recalibration(assessment)
+    needed, facts = None, []
     if state == TRUST:
-        action, command = "Leave the scores as they are.", None
-    elif state == UNKNOWN:
-        more = (
-            f"collect about {count(needed)} rows in all ({count(assessment.rows)} so far)" if needed else ""
-        )
-        more += ", from more clusters" * (needed is not None and e.clusters is not None)
-        more = more or "measure the class-wise error (notion='classwise'), which has an upper bound"
-        first = f"{action.removesuffix('.')}; then " if command else ""
-        action = f"{first}{more}."
-        action = action[0].upper() + action[1:]
-    elif state == CARE and command is None:
-        action = f"Leave the scores as they are, if an error of {high} does no harm."
+        headline, action, command = f"The scores are probabilities to within {high} {unit}.", DO_NOTHING, None
+        facts = [f"on average the scores are within {high} {unit} of the observed frequencies"]
+    elif state == CARE:
+        headline = f"The scores are off by {value} {unit} on average, and by no more than {high}."
+        facts = [f"the error may exceed {points(tolerance)} {unit}, but not {high}"]
+        if command is None:
+            action = f"{DO_NOTHING[:-1]}, if an error of {high} {unit} does no harm."
+    elif state == DISTRUST:
+        headline = f"{text.deviation(assessment)} by {least if e.lower_bound else f'{value} {unit}'}."
+        headline = f"Scores of {text.called(assessment.pos_label)} are {ratio}." if ratio else headline
+        facts = [f"summed over all rows the scores are {ratio}"] if ratio else []
+    elif e.lower_bound:
+        headline, facts = "Too many classes to tell.", [f"the error is {least}, and has no upper bound"]
+        action, command = "Measure the class-wise error (notion='classwise'), which has an upper bound.", None
+    else:
+        headline = "Not calibrated, but how far off is not known." if rejected else "Too few rows to tell."
+        facts = [
+            f"{'they are off, by' if rejected else 'the error may be'} anything from {low} to {high} {unit}"
+        ]
+        needed = rows_needed(assessment.rows, e, tolerance)
+        more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far)"
+        more += ", from more clusters" * (e.clusters is not None)
+        action = f"{action[:-1]}; then c{more}." if command else f"C{more}."
+    example = text.example(assessment)
+    if example is not None and (state != DISTRUST or example[1]):
+        facts.append(example[0])
+    said = "; ".join(facts) or f"the scores are off by {least if e.lower_bound else _interval(e)} on average"
     return Verdict(
-        state, "error", headline, _trust(assessment, state), _where(assessment, state), action,
+        state, "error", headline, f"{ANSWERS[state]}: {said}.", _where(assessment, state), action,
         _reason(e, tolerance, state), tolerance, needed, command,
     )  # fmt: skip
 
@@ -183,10 +187,10 @@ def _predictions(assessment: Assessment, state: str) -> Verdict | None:
     if not assessment.hard_labels or state == TRUST:
         return None
     example = text.example(assessment)
-    meaning = "" if example is None else f"; {example[0]}"
     return Verdict(
         state, "predictions", "These look like the output of predict(), not like probabilities.",
-        f"{ANSWERS[state]}: every score is 0 or 1{meaning}.", "Everywhere: no score lies between 0 and 1.",
+        f"{ANSWERS[state]}: every score is 0 or 1{f'; {example[0]}' if example else ''}.",
+        "Everywhere: no score lies between 0 and 1.",
         "Pass the output of predict_proba() instead, and assess it.",
         f"every score is 0 or 1, and {_reason(assessment.estimate, assessment.tolerance, state)}",
         assessment.tolerance, None, "y_prob = model.predict_proba(X)",
@@ -199,29 +203,27 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
     high = [row for row in rows if row.gap is not None and row.gap.high < -tolerance]
     low = [row for row in rows if row.gap is not None and row.gap.low > tolerance]
     off = [row for row in rows if _ends(row.estimate)[0] > tolerance]
-    whole = f"over all rows the error is {_interval(assessment.estimate)}"
     if high and low:
-        state, headline = DISTRUST, f"Too high for {_names(high)}, too low for {_names(low)}."
-        told = [f"{_name(row)}: too high by {_gap(row, -1)}" for row in high[:3]]
-        told += [f"{_name(row)}: too low by {_gap(row, 1)}" for row in low[:3]]
-        more, trust = len(high) + len(low) - len(told), f"No: {whole}, and groups are off in both directions."
-        reason = "the mean gaps of groups in both directions exceed the tolerance"
+        answer, headline = DISTRUST, f"Too high for {_names(high)}, too low for {_names(low)}."
+        told = [f"{_name(row)}: too high by {_gap(row, -1)}" for row in high[:LISTED]]
+        told += [f"{_name(row)}: too low by {_gap(row, 1)}" for row in low[:LISTED]]
+        more, reason = len(high) + len(low) - len(told), "the mean gaps of groups in both directions exceed"
     elif off and len(rows) > 1 and state != DISTRUST:
-        state, headline = (CARE if state == TRUST else DISTRUST), f"Not calibrated for {_names(off)}."
-        told = [f"{_name(row)}: off by {_interval(row.estimate)}" for row in off[:3]]
-        more, trust = len(off) - len(told), f"Not for every group: {whole}."
-        reason = "the error of a group exceeds the tolerance"
+        answer, headline = CARE if state == TRUST else DISTRUST, f"Not calibrated for {_names(off)}."
+        told = [f"{_name(row)}: off by {_interval(row.estimate)}" for row in off[:LISTED]]
+        more, reason = len(off) - len(told), "the error of a group exceeds"
     else:
         return None
     by = assessment.grouped_by or "group"
     key = by if by.isidentifier() else "group"
+    each = f"calibrant.Calibrator().fit(y_prob[{key} == g], y_true[{key} == g])"
     return Verdict(
-        state, "groups", headline, trust,
+        answer, "groups", headline,
+        f"Not for every group: over all rows the error is {_interval(assessment.estimate)}.",
         f"{'; '.join(told)}{f'; and {more} more' * (more > 0)}.",
         f"Calibrate by {short(by)}: fit one calibrator for each group.",
-        f"{reason}, {tolerance:.3g}, by intervals that hold together for all groups", tolerance, None,
-        f"calibrators = {{g: calibrant.Calibrator().fit(y_prob[{key} == g], y_true[{key} == g]) "
-        f"for g in set({key})}}",
+        f"{reason} the tolerance, {tolerance:.3g}, by intervals that hold together for all groups",
+        tolerance, None, f"calibrators = {{g: {each} for g in set({key})}}",
     )  # fmt: skip
 
 
@@ -233,66 +235,37 @@ def _cost(assessment: Assessment, state: str) -> Verdict | None:
     if lost.low <= 0 or lost.value < REPORT.material_regret * abs(lost.cost):
         return None
     value, low, high = with_ends(ROWS * lost.value, ROWS * lost.low, ROWS * lost.high)
-    spent = f"of {number(ROWS * lost.cost)} per thousand rows"
     action, command = _recalibration(assessment)
     if best is not None and best.gain_low > 0:
-        action = f"{action.removesuffix('.')}; or, on the scores as they are, {best.policy}."
+        action = f"{action[:-1]}; or, on the scores as they are, {best.policy}."
     return Verdict(
         DISTRUST, "cost", f"Acting on these scores costs {value} more per thousand rows than necessary.",
-        f"No: acting on them as if they were probabilities loses {value} ({low} to {high}) {spent}.",
+        f"No: acting on them as if they were probabilities loses {value} ({low} to {high}) of "
+        f"{number(ROWS * lost.cost)} per thousand rows.",
         _where(assessment, DISTRUST), action,
         f"the interval of the decision regret, {low} to {high} per thousand rows, excludes 0",
         assessment.tolerance, None, command,
     )  # fmt: skip
 
 
-def _trust(assessment: Assessment, state: str) -> str:
-    """Return the answer to whether the scores can be trusted, with an example."""
-    e, example = assessment.estimate, text.example(assessment)
-    _, low, high = _points(assessment)
-    facts = []
-    if e.lower_bound:
-        facts.append(
-            f"the error is at least {points(e.at_least or 0.0)} points in sum, and has no upper bound"
-        )
-    elif state == TRUST:
-        facts.append(f"on average the scores are within {high} of the observed frequencies")
-    elif state == CARE:
-        facts.append(f"the error may exceed {points(assessment.tolerance)} points, but not {high}")
-    elif state == UNKNOWN:
-        rejected = text.is_rejected(e, assessment.level)
-        facts.append(
-            f"{'they are off, by' if rejected else 'the error may be'} anything from {low} to {high}"
-        )
-    elif ratio := _ratio(assessment):
-        facts.append(f"summed over all rows the scores are {ratio}")
-    if example is not None and (state != DISTRUST or example[1]):
-        facts.append(example[0])
-    if not facts:
-        facts.append(f"the scores are off by {_interval(e)} on average")
-    return f"{ANSWERS[state]}: {'; '.join(facts)}."
-
-
 def _ratio(assessment: Assessment) -> str:
     """Return how many times the scores of a rare class are off, where they are off to one side."""
-    notion = get_notion(assessment.notion)
-    one_sided = notion.is_binary and text.side(assessment.estimate, assessment.balance) != 0
-    return text.rare_ratio(assessment) if one_sided else ""
+    one_sided = text.side(assessment.estimate, assessment.balance) != 0
+    return text.rare_ratio(assessment) if one_sided and get_notion(assessment.notion).is_binary else ""
 
 
 def _where(assessment: Assessment, state: str) -> str:
     """Return at which scores, or for which classes, the scores are off."""
-    notion, transfer = get_notion(assessment.notion), assessment.probability_transfer
+    transfer = assessment.probability_transfer
     certain = transfer is not None and any(pair.low > 0 for pair in pairs(transfer, assessment.level))
     if certain and (sentence := text.transfer_sentence(assessment)):
         return sentence
-    if notion.classwise:
+    if get_notion(assessment.notion).classwise:
         bad = [row for row in assessment.by_class if row.off(assessment.level)]
         if not bad:
             return "No class is off beyond doubt."
-        names = ", ".join(f"{_name(row, 'class')} ({points(row.estimate.value)} points)" for row in bad[:3])
-        more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
-        return f"Off for {len(bad)} of {counted(len(assessment.by_class), 'class')}: {names}{more}."
+        names = few_of([f"{_name(row, 'class')} ({points(row.estimate.value)} points)" for row in bad])
+        return f"Off for {len(bad)} of {counted(len(assessment.by_class), 'class')}: {names}."
     ranges = text.score_ranges(assessment, assessment.tolerance if state == TRUST else 0.0)
     return f"{ranges[0].upper()}{ranges[1:]}."
 
@@ -307,11 +280,10 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
         return f"Collect more rows to recalibrate on: with {many} no method is sure to help.", None
     method = "" if recalibration.method == "auto" else repr(recalibration.method)
     command = recalibration.command or f"calibrator = calibrant.Calibrator({method}).fit(y_prob, y_true)"
-    after = (
-        f"{points(recalibration.before)} to {points(recalibration.after)} points{text.by_shown(assessment)}"
-    )
-    lowers = recalibration.after < recalibration.before
-    return (f"Recalibrate: {after}." if lowers else "Recalibrate, which lowers the log loss."), command
+    before, after = recalibration.before, recalibration.after
+    if after >= before:
+        return "Recalibrate, which lowers the log loss.", command
+    return f"Recalibrate: {points(before)} to {points(after)} points{text.by_shown(assessment)}.", command
 
 
 def _reason(estimate: Estimate, tolerance: float, state: str) -> str:
@@ -325,16 +297,12 @@ def _reason(estimate: Estimate, tolerance: float, state: str) -> str:
     }[state]
 
 
-def _points(assessment: Assessment) -> tuple[str, str, str]:
-    """Return the headline's error and the ends of its interval in points."""
-    e = assessment.estimate
-    unit = " points in sum" if get_notion(assessment.notion).canonical else " points"
-    value, low, high = (f"{100 * x:.2g}" if x < 0.1 else points(x) for x in (e.value, e.low, e.high))
-    return f"{value}{unit}", low, f"{high}{unit}"
-
-
 def _interval(estimate: Estimate) -> str:
-    value, low, high = points_with_ends(estimate.value, estimate.low, estimate.high)
+    return _in_points(estimate.value, estimate.low, estimate.high)
+
+
+def _in_points(*numbers: float) -> str:
+    value, low, high = points_with_ends(*numbers)
     return f"{value} points ({low} to {high})"
 
 
@@ -344,8 +312,7 @@ def _gap(row: SubgroupResult, sign: int) -> str:
     mean = row.estimate.mean_difference
     value = sign * (row.gap.value if mean is None else -mean)
     ends = sorted((sign * row.gap.low, sign * row.gap.high, value))
-    middle, low, high = points_with_ends(value, ends[0], ends[-1])
-    return f"{middle} points ({low} to {high})"
+    return _in_points(value, ends[0], ends[-1])
 
 
 def _name(row: SubgroupResult, what: str = "group") -> str:

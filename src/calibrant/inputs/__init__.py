@@ -13,7 +13,6 @@ from calibrant.inputs.arguments import (
     same_rows,
     seeded,
     stream,
-    tolerance,
 )
 from calibrant.inputs.class_names import class_names, given_class_names
 from calibrant.inputs.clusters import check_group_count, groups_of_rows, in_clusters, select_rows
@@ -127,7 +126,6 @@ __all__ = [
     "show",
     "show_near",
     "stream",
-    "tolerance",
     "unlabelled",
     "within",
 ]
