@@ -189,7 +189,7 @@ def test_a_cost_decides_where_it_is_sure_and_material(costly):
     found = costly.verdict
     assert (found.state, found.finding) == ("do not trust", "cost")
     regret, best = costly.decision.regret, costly.decision.best
-    assert f"{1000 * regret.value:.1f}" in found.headline
+    assert f"costs {1000 * regret.value:.0f} more" in found.headline
     assert best.policy in found.action
     for parts in ({"low": 0.0}, {"value": regret.low, "cost": 100 * regret.low}):
         unsure = replace(costly, decision=replace(costly.decision, regret=replace(regret, **parts)))

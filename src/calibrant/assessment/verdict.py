@@ -145,6 +145,7 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         unit = "points in sum"
     value, low, high = (f"{100 * x:.2g}" if x < 0.1 else points(x) for x in (e.value, e.low, e.high))
     least, ratio = f"at least {points(e.at_least or 0.0)} {unit}", _ratio(assessment)
+    sums = [f"summed over all rows the scores are {ratio}"] if ratio else []
     rejected = text.is_rejected(e, assessment.level)
     action, command = _recalibration(assessment)
     needed, facts = None, []
@@ -153,13 +154,13 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         facts = [f"on average the scores are within {high} {unit} of the observed frequencies"]
     elif state == CARE:
         headline = f"The scores are off by {value} {unit} on average, and by no more than {high}."
-        facts = [f"the error may exceed {points(tolerance)} {unit}, but not {high}"]
+        facts = [f"the error may exceed {points(tolerance)} {unit}, but not {high}", *sums]
         if command is None:
             action = f"{DO_NOTHING[:-1]}, if an error of {high} {unit} does no harm."
     elif state == DISTRUST:
         headline = f"{text.deviation(assessment)} by {least if e.lower_bound else f'{value} {unit}'}."
         headline = f"Scores of {text.called(assessment.pos_label)} are {ratio}." if ratio else headline
-        facts = [f"summed over all rows the scores are {ratio}"] if ratio else []
+        facts = sums
     elif e.lower_bound:
         headline, facts = "Too many classes to tell.", [f"the error is {least}, and has no upper bound"]
         action, command = "Measure the class-wise error (notion='classwise'), which has an upper bound.", None
