@@ -789,6 +789,13 @@ class DecisionSettings:
 class ReportSettings:
     """Cautions and wording of results (package ``assessment`` and ``inference.comparison``)."""
 
+    tolerance: float = setting(0.02, "Calibration error up to which scores are trusted.", _NONE)
+    tolerance_per_rate: float = setting(
+        0.5, "Tolerance relative to the base rate of rare outcomes, at most.", _NONE
+    )
+    material_regret: float = setting(
+        0.05, "Decision regret relative to the cost from which it decides the verdict.", _NONE
+    )
     few_rows: int = setting(100, "Rows below which a caution is printed.", _NONE)
     few_group_rows: int = setting(30, "Rows of a group below which a caution is printed.", _NONE)
     few_clusters: int = setting(20, "Clusters below which a caution is printed.", _NONE)
@@ -812,7 +819,6 @@ class ReportSettings:
     rare_frequency: float = setting(
         0.2, "Frequency below which expected cases are compared with observed ones.", _NONE
     )
-    fewest_rows: int = setting(5, "Rows from which an upper limit of the error is worded.", _NONE)
     example_rows: int = setting(
         30, "Effective local sample size of a score named as an example, at least.", _NONE
     )

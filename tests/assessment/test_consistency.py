@@ -113,9 +113,9 @@ def test_a_rejected_test_beside_an_interval_from_0_is_explained(assessed):
         for e in found.estimates.values():
             unknown = e.p_value <= 0.05 and wording.points(e.low) == "0.0"
             assert (SIZE_UNKNOWN in flat(e)) == (SIZE_UNKNOWN in " ".join(e.to_dict()["remarks"])) == unknown
-        verdict = SIZE_UNKNOWN in found.verdict
-        assert verdict == size_unknown(found.estimate, wording.is_rejected(found.estimate, 0.95))
-        assert not verdict or SIZE_UNKNOWN in shown(found._repr_html_())
+        unknown = SIZE_UNKNOWN in found.summary
+        assert unknown == size_unknown(found.estimate, wording.is_rejected(found.estimate, 0.95))
+        assert not unknown or SIZE_UNKNOWN in shown(found._repr_html_())
         for what, rows in (("class", found.by_class), ("group", found.by_group)):
             for row in rows:
                 if row.off(0.95) and wording.points(row.estimate.low) == "0.0":

@@ -667,6 +667,7 @@ def assess(
     pos_label: Hashable = None,
     command: str | None = None,
     cost: Any = None,
+    tolerance: float | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Assessment:
@@ -702,6 +703,9 @@ def assess(
         each estimate records its number.
     cost : float, pair, str or matrix, optional
         What decisions on the scores cost, as for `regret`: `decision` has the regret.
+    tolerance : float, optional
+        The calibration error up to which the verdict trusts the scores, between 0 and 1. By default
+        0.02 and, for the notion `binary` with an outcome rarer than 4 %, half of its base rate.
     progress : bool or callable, optional
         True shows how far it is on standard error; a callable is called as progress(done, total).
 
@@ -711,8 +715,10 @@ def assess(
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(1000)
     >>> result = calibrant.assess(rng.random(1000) < score**2, score, rng=0)
-    >>> print(result.verdict)
-    Scores of class 1 too high by ... points (95 %: ...); expected if calibrated: ...
+    >>> result.verdict.state
+    'do not trust'
+    >>> print(result.verdict.trust)
+    No: a score of ... comes true ... times in 100 (... to ...).
     """
     from calibrant.assessment.assess import assess_predictions, assess_sketch
 
@@ -726,6 +732,7 @@ def assess(
         "n_resamples": n_resamples,
         "command": command,
         "cost": cost,
+        "tolerance": None if tolerance is None else inputs.level(tolerance, "tolerance"),
         "progress": inputs.progress(progress),
     }
     if is_sketch(y_true):
@@ -741,6 +748,7 @@ def assess(
         pos_label=pos_label,
         groups=None if groups is None else inputs.groups_of_rows(groups, y_true, weight),
         labels=labels,
+        grouped_by=column if isinstance(column := getattr(groups, "name", None), str) else None,
         **options,
     )
 

@@ -20,6 +20,7 @@ from calibrant.assessment.assessment import N_CURVES, Assessment, Balance, MeanG
 from calibrant.assessment.cautions import DataFacts, cautions, facts_from_rows, facts_from_sums
 from calibrant.assessment.probability_transfer import probability_transfer_of
 from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
+from calibrant.assessment.verdict import default_tolerance
 from calibrant.curves import ByClass, Progress, curve_of, diagram_of, each_problem, rename_classes
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
@@ -124,6 +125,8 @@ def assess_predictions(
     cost: Any = None,
     labels: Any = None,
     n_resamples: int | None = None,
+    tolerance: float | None = None,
+    grouped_by: str | None = None,
 ) -> Assessment:
     """Assess rows by every notion that applies, the headline first; see `calibrant.assess`."""
     level = inputs.level(level)
@@ -147,7 +150,8 @@ def assess_predictions(
         decision=None if cost is None else deciding(data, cost, labels=labels),
     )
     seen = facts_from_rows(data, names, headline)
-    return rename_classes(_assemble(material, seen, level, rng, progress, n_resamples), renamed)
+    assessment = _assemble(material, seen, level, rng, progress, n_resamples, tolerance)
+    return rename_classes(replace(assessment, grouped_by=grouped_by), renamed)
 
 
 @one_blas_thread()
@@ -163,6 +167,7 @@ def assess_sketch(
     progress: Progress | None,
     cost: Any = None,
     n_resamples: int | None = None,
+    tolerance: float | None = None,
 ) -> Assessment:
     """Assess a sketch by its one notion, as far as its sums allow; see `calibrant.assess`."""
     level, task = inputs.level(level), sketch._task
@@ -189,7 +194,7 @@ def assess_sketch(
     )
     left_out = [estimator_name for estimator_name in usual if estimator_name not in by_estimator]
     seen = facts_from_sums(sketch, names, left_out)
-    return rename_classes(_assemble(material, seen, level, rng, progress, n_resamples), renamed)
+    return rename_classes(_assemble(material, seen, level, rng, progress, n_resamples, tolerance), renamed)
 
 
 def _assemble(
@@ -199,6 +204,7 @@ def _assemble(
     rng: Any,
     progress: Progress | None,
     n_resamples: int | None,
+    tolerance: float | None,
 ) -> Assessment:
     """Answer all questions, and put together what follows."""
     seed, names = inputs.seeded(rng), material.names
@@ -238,6 +244,7 @@ def _assemble(
         if task.notion.tells_accuracy:
             accuracy = balance_of(task, estimates[task.notion.name], level)
 
+    balance = accuracy if curve_task.notion.classwise else balance_of(curve_task, estimates[by_curve], level)
     rows = () if by_class is None else _rows_of_classes(estimates, by_class, names, material.data)
     worst = [row.estimate.label for row in rows[:N_CURVES]]
     for (kind, _), result in done.items():
@@ -256,9 +263,7 @@ def _assemble(
         by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("estimator")),
         by_class=rows,
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
-        balance=accuracy
-        if curve_task.notion.classwise
-        else balance_of(curve_task, estimates[by_curve], level),
+        balance=balance,
         accuracy=accuracy,
         scores=scores()[0],
         cautions=(),
@@ -266,6 +271,7 @@ def _assemble(
         n=estimates[headline.notion.name].n,
         classes=names,
         pos_label=None if asked is None or asked.positive is None else names[asked.positive],
+        tolerance=default_tolerance(headline.notion, balance) if tolerance is None else tolerance,
         level=level,
         seed=seed,
         created=today(),
@@ -277,6 +283,8 @@ def _assemble(
         probability_transfer=done["probability_transfer", None],
         clinical=done.get(("clinical", None)),
         decision=done.get(("decision", None)),
+        auc=None if material.data is None or asked is None else _auc(asked),
+        hard_labels=seen.decided,
     )
     steps.end()
     return replace(assessment, cautions=tuple(cautions(assessment, seen)))
@@ -465,6 +473,14 @@ def _counts(problems: Iterable[ScoreData], n: float) -> tuple[float, float]:
     bins = [problem.bins(np.empty(0)) for problem in problems]
     observed = n * float(np.mean([each.frequency[0] for each in bins]))
     return observed, n * float(np.mean([each.score[0] for each in bins]))
+
+
+def _auc(task: CalibrationTask) -> float | None:
+    """Return the share of pairs of a positive and a negative row in the right order; ties count half."""
+    groups = task.problems[0].tie_groups()
+    positive, negative = groups.wy, groups.w - groups.wy
+    pairs = float(positive.sum() * negative.sum())
+    return None if pairs == 0 else min(float(positive @ (np.cumsum(negative) - negative / 2)) / pairs, 1.0)
 
 
 def _worst(result: Estimate) -> int:

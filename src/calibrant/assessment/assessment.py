@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -11,6 +11,7 @@ from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
 from calibrant.assessment.probability_transfer import pairs, predicted
 from calibrant.assessment.recalibration import RecalibrationGain
+from calibrant.assessment.verdict import Verdict, verdict_of
 from calibrant.atomic import write_atomic
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.curves.histogram import Edges, Rows
@@ -196,6 +197,8 @@ class Assessment(Printed, Serializable):
         Names to show, in the order of the columns.
     pos_label : str or None
         Name of the class that the notion `binary` is about.
+    tolerance : float
+        The calibration error up to which the verdict trusts the scores.
     level, seed, created, digest, name, command, version
         Level of all intervals, seed of the simulations, date, SHA-256 of the data, name of the data,
         the command that wrote it, version of calibrant.
@@ -209,6 +212,13 @@ class Assessment(Printed, Serializable):
         class, or pairs, are among what was assessed.
     decision : Decision or None
         What acting on the scores costs, where costs were given.
+    auc : float or None
+        Area under the ROC curve of the positive class, with ties counted half; None without rows and for
+        other notions.
+    hard_labels : bool
+        Whether every score is 0 or 1, as `predict()` gives them.
+    grouped_by : str or None
+        Name of the column of the groups.
     """
 
     _computed: ClassVar[tuple[str, ...]] = ("value",)
@@ -229,6 +239,7 @@ class Assessment(Printed, Serializable):
     n: Size
     classes: tuple[str, ...]
     pos_label: str | None
+    tolerance: Level
     level: Level
     seed: Count
     created: str
@@ -240,6 +251,9 @@ class Assessment(Printed, Serializable):
     probability_transfer: ProbabilityTransfer | None = None
     clinical: Clinical | None = None
     decision: Decision | None = None
+    auc: Probability | None = None
+    hard_labels: bool = False
+    grouped_by: str | None = None
 
     @property
     def estimate(self) -> Estimate:
@@ -270,13 +284,13 @@ class Assessment(Printed, Serializable):
         return self.diagrams[self.curve_notion]
 
     @property
-    def verdict(self) -> str:
-        """One sentence: how far off, in which direction, and the error expected if calibrated."""
-        return text.verdict(self)
+    def verdict(self) -> Verdict:
+        """Whether the scores can be trusted, where not, and what to do."""
+        return verdict_of(self)
 
     @property
     def summary(self) -> str:
-        """Three or four plain sentences that claim no more than the intervals allow."""
+        """A few plain sentences: the error with its interval, the mean score, classes and groups."""
         return " ".join(text.summary(self))
 
     @property
@@ -297,7 +311,10 @@ class Assessment(Printed, Serializable):
         return text.methods(self)
 
     def _printed(self) -> Iterator[Block]:
+        yield from self.verdict._printed()
         yield self.summary
+        if performance := text.performance(self):
+            yield performance
         if self.advice:
             yield self.advice
         yield estimate_table("notion", list(self.estimates.items()))
@@ -366,7 +383,7 @@ class Assessment(Printed, Serializable):
             self.recalibration, curve=self.recalibration.curve and self.recalibration.curve._thinned()
         )
         # What is said is about the curves as they are.
-        words = {"verdict": self.verdict, "advice": self.advice, "remarks": list(self.remarks)}
+        words = {"verdict": asdict(self.verdict), "advice": self.advice, "remarks": list(self.remarks)}
         stored = replace(self, curves=curves, diagrams=diagrams, recalibration=recalibration)
         return Serializable.to_dict(stored) | words
 

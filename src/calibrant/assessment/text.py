@@ -11,13 +11,11 @@ from calibrant.assessment.probability_transfer import pairs
 from calibrant.curves import ByClass, Point, ReliabilityCurve
 from calibrant.inference.interval_estimate import IntervalEstimate
 from calibrant.inference.result import (
-    SIZE_UNKNOWN,
     Estimate,
     expected_if_calibrated,
     p_text,
     rejects,
     remarks,
-    size_unknown,
 )
 from calibrant.inputs.wording import (
     count,
@@ -27,8 +25,8 @@ from calibrant.inputs.wording import (
     plural,
     points,
     points_with_ends,
-    shares,
     short,
+    times_in_100,
     with_ends,
     with_interval,
 )
@@ -41,8 +39,15 @@ if TYPE_CHECKING:
 
 # Scores that may be an example where rows have them.
 ROUND = np.arange(1, 100) / 100
+# Scores by which ranges are told, finer near 0 and 1.
+TAIL = np.outer(10.0 ** np.arange(-4, -2), [1, 2, 5]).ravel()
+SCORES = np.unique(np.concatenate([[0.0], TAIL, ROUND, np.round(1 - TAIL, 6), [1.0]]))
 # Names listed before the rest is counted.
 LISTED = 3
+# Width of a range of scores with few rows from which it is named.
+SPARSE = 0.05
+# Share of rows that must be off for the example to be the score that is furthest off.
+OFF_SHARE = 0.1
 # Tenths of a gain in words, from that on which a simpler map is worth naming.
 TENTHS = {5: "half", 6: "six tenths", 7: "seven tenths", 8: "eight tenths", 9: "nine tenths"}
 
@@ -83,60 +88,29 @@ def side(estimate: Estimate, balance: Balance | None) -> int:
     return -1 if share <= 1 - REPORT.one_sided and balance.high < 0 else 0
 
 
-def verdict(assessment: Assessment) -> str:
-    """Return one sentence: how far off, in which direction, and the error expected if calibrated.
-
-    Whether it is off at all is for the p-value to say, and for nothing else.
-    """
-    e, notion = assessment.estimate, get_notion(assessment.notion)
-    typical = expected_if_calibrated(e, points, " points")
-    if e.lower_bound:
-        return _of_many_classes(assessment, typical)
-    middle, low, high = points_with_ends(e.value, e.low, e.high)
-    span = f"{percent(e.level)} interval {low} to {high} points"
-    value = f"{middle} points{' in sum' if notion.canonical else ''} ({span})"
-    if not is_rejected(e, assessment.level):
-        if e.high < notion.max_error(e.norm) and assessment.rows >= REPORT.fewest_rows:
-            return (
-                f"No miscalibration found: the error reads {middle} points and may be up to "
-                f"{high} points ({percent(e.level)} interval); {typical}."
-            )
-        return f"Too few rows to tell: the error reads {middle} points and may be almost anything."
-    if size_unknown(e, rejected=True):
-        return (
-            f"Not calibrated ({p_text(e, '≤')}, H0: calibrated), but {SIZE_UNKNOWN}: "
-            f"the error reads {value}; {typical}."
-        )
-    direction = side(e, assessment.balance)
+def deviation(assessment: Assessment) -> str:
+    """Return in which direction the headline's scores are off, as far as that is sure; "by" follows."""
+    notion, direction = get_notion(assessment.notion), side(assessment.estimate, assessment.balance)
     if notion.reading.about_confidence and direction:
-        return f"{'Overconfident' if direction > 0 else 'Underconfident'} by {value}; {typical}."
+        return "Overconfident" if direction > 0 else "Underconfident"
     if notion.is_binary and direction:
-        way = "high" if direction > 0 else "low"
-        return f"Scores of {called(assessment.pos_label)} too {way} by {value}; {typical}."
-    if notion.canonical:
-        return f"Class probabilities off by {value}; {typical}."
-    what = "Class probabilities off" if notion.classwise else "Off"
-    mixed = ", too high at some scores and too low at others" if crosses_diagonal(assessment.curve) else ""
-    return f"{what} by {value}{mixed}; {typical}."
+        return f"Scores of {called(assessment.pos_label)} too {'high' if direction > 0 else 'low'}"
+    return "Class probabilities off" if notion.canonical or notion.classwise else "Off"
 
 
-def _of_many_classes(assessment: Assessment, typical: str) -> str:
-    """Return the verdict where so many classes let one see a part of the error alone.
+def error_sentence(assessment: Assessment) -> str:
+    """Return one sentence: the error with its interval, the error expected if calibrated, and the test.
 
-    The interval is of that part: only the bound that always holds is claimed of the whole.
+    With so many classes that a part of the error alone can be seen, the interval is of that part.
     """
-    e = assessment.estimate
-    unseen = f"among {len(assessment.classes)} classes who takes from whom cannot be seen"
-    seen = f"what can be seen reads {points(e.value)} points, and {typical}"
-    if not is_rejected(e, assessment.level):
-        return f"No miscalibration found, but {unseen}: {seen}."
-    if not e.at_least:
-        return (
-            f"Not calibrated ({p_text(e, '≤')}, H0: calibrated), but how far off is uncertain, "
-            f"since {unseen}: {seen}."
-        )
-    least = f"at least {points(e.at_least)} points in sum ({percent(e.level)})"
-    return f"Class probabilities off by {least}, since {unseen}; {seen}."
+    e, typical = assessment.estimate, expected_if_calibrated(assessment.estimate, points, " points")
+    middle, low, high = points_with_ends(e.value, e.low, e.high)
+    value = f"{middle} points{' in sum' * get_notion(assessment.notion).canonical}"
+    span = f"{percent(e.level)} interval {low} to {high} points"
+    if e.lower_bound:
+        value = f"at least {points(e.at_least or 0.0)} points in sum"
+        span = f"among {len(assessment.classes)} classes {middle} points of it can be seen"
+    return f"The calibration error is {value} ({span}); {typical}; {p_text(e, '≤')} (H0: calibrated)."
 
 
 def transfer_sentence(assessment: Assessment) -> str:
@@ -160,24 +134,11 @@ def transfer_sentence(assessment: Assessment) -> str:
     return f"Per row on average, {listed}{more}."
 
 
-def crosses_diagonal(curve: ReliabilityCurve | ByClass[ReliabilityCurve]) -> bool:
-    """Tell whether the band lies above the diagonal at some scores and below it at others."""
-    if isinstance(curve, ByClass) or curve.low is None or curve.high is None:
-        return False
-    firm = curve.n_eff >= REPORT.example_rows
-    above, below = curve.low > curve.score, curve.high < curve.score
-    return bool(np.any(above & firm) and np.any(below & firm))
-
-
 def summary(assessment: Assessment) -> list[str]:
-    """Return a few sentences: the verdict, who takes from whom, an example, the balance, what stands out."""
-    writers = (verdict, at_end, transfer_sentence, example, balance, rejected_subgroups)
-    return [line for line in (write(assessment) for write in writers) if line]
-
-
-def at_end(assessment: Assessment) -> str:
-    """Return why the headline's estimate lies at an end of its interval; empty where it does not."""
-    return " ".join(remarks([("", assessment.estimate, False)]))
+    """Return a few sentences: the error, who takes from whom, the balance, what stands out."""
+    first = [error_sentence(assessment), *assessment.estimate.remarks]
+    writers = (transfer_sentence, balance, rejected_subgroups)
+    return [*first, *(line for line in (write(assessment) for write in writers) if line)]
 
 
 def row_remarks(rows: Sequence[SubgroupResult], what: str, level: float) -> tuple[str, ...]:
@@ -185,41 +146,91 @@ def row_remarks(rows: Sequence[SubgroupResult], what: str, level: float) -> tupl
     return remarks([(short(called(row.name, what), 24), row.estimate, row.off(level)) for row in rows])
 
 
-def example(assessment: Assessment) -> str:
-    """Return a sentence about what a score really means: the one that is furthest off beyond doubt."""
+def shown_curve(assessment: Assessment) -> tuple[ReliabilityCurve, str, bool]:
+    """Return the curve that is pictured, whose it is, and whether its calibration is rejected.
+
+    Of the class-wise notion it is the curve of the class that is furthest off.
+    """
     curve = assessment.curve
     if isinstance(curve, ByClass):
-        return ""
-    # Without a verdict the worst of many scores is chance's choice: the most common one speaks.
-    rejected = is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
-    score = most_informative_score(curve, worst=rejected)
+        worst = assessment.by_class[0]
+        return curve[worst.estimate.label], called(worst.name), worst.off(assessment.level)
+    return curve, "", is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
+
+
+def example(assessment: Assessment) -> tuple[str, int] | None:
+    """Return what the example score means, and 1 where it is too high beyond doubt, -1 too low, else 0."""
+    curve, name, rejected = shown_curve(assessment)
+    score = example_score(curve)
     if score is None:
-        return ""
+        return None
     at: Point = curve.at(score)
-    middle, low, high = shares(*(float(each) for each in (at.value, at.low, at.high)))
+    off = int(at.high < score) - int(at.low > score)
+    if off and not rejected:  # the largest of many gaps, selected by noise
+        return None
     reading = get_notion(assessment.curve_notion).reading
-    happens, what = (
-        reading.happens,
-        "score" if assessment.curve_notion == assessment.notion else reading.score,
-    )
-    text = f"A {what} of {score_text(score)} {happens} {middle} of the time ({low} to {high})"
-    if at.low <= score <= at.high:
-        return f"{text}, which is in line with it."
-    return f"{text}." if rejected else ""
+    what = "score" if assessment.curve_notion == assessment.notion else reading.score
+    often = times_in_100(*(float(each) for each in (at.value, at.low, at.high)))
+    whose = f" for {name}" if name else ""
+    return f"a {what} of {score_text(score)}{whose} {reading.happens} {often}", off
 
 
-def most_informative_score(curve: ReliabilityCurve, *, worst: bool) -> float | None:
-    """Return the score that is furthest off, by the end of its band; or the one with most rows nearby."""
+def example_score(curve: ReliabilityCurve) -> float | None:
+    """Return the score to explain a curve by; None where no score has enough rows nearby.
+
+    It is the one that is furthest off by the end of its band, where at least a tenth of the rows are off.
+    The extreme of many scores that are in line is selected by noise: there it is the one with most rows.
+    """
     scores = observed_scores(curve)
     at: Point = curve.at(scores)
     known = (at.n_eff >= REPORT.example_rows) & np.isfinite(at.low)
     if not known.any():
         return None
+    rows = np.where(known, at.n_eff, 0.0)
     off = np.where(known, np.maximum(at.low - scores, scores - at.high), -np.inf)
-    most = int(off.argmax())
-    if not worst or off[most] <= 0:
-        most = int(np.where(known, at.n_eff, 0.0).argmax())
-    return float(scores[most])
+    many = rows[off > 0].sum() >= OFF_SHARE * rows.sum()
+    return float(scores[int(off.argmax() if many else rows.argmax())])
+
+
+def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
+    """Return where scores are too high or too low by more than a margin, in line, or have too few rows."""
+    curve, _, rejected = shown_curve(assessment)
+    scores = curve.score if curve.discrete else SCORES[(curve.support[0] <= SCORES)]
+    at: Point = curve.at(scores)
+    known = (at.n_eff >= REPORT.assessed_rows) & np.isfinite(at.low)
+    gap = np.abs(at.value - scores)
+    low, high = at.low - margin, at.high + margin
+    words = np.where(high < scores, "too high", np.where(low > scores, "too low", "in line"))
+    words = np.where(known, words if rejected else "in line", "too few rows")
+    starts = np.flatnonzero(np.concatenate([[True], words[1:] != words[:-1]]))
+    ranges: dict[str, list[tuple[float, str]]] = {}
+    for first, end in zip(starts, [*starts[1:], len(scores)], strict=True):
+        word, largest = str(words[first]), float(np.max(gap[first:end]))
+        width = scores[min(end, len(scores) - 1)] - scores[first]
+        if word == "too few rows" and width < SPARSE and not curve.discrete:
+            continue
+        if curve.discrete:
+            name = f"at {', '.join(score_text(float(score)) for score in scores[first:end])}"
+        elif end == len(scores):
+            name = f"above {score_text(float(scores[first]))}" if first else "everywhere"
+        elif first == 0:
+            name = f"below {score_text(float(scores[end]))}"
+        else:
+            name = f"from {score_text(float(scores[first]))} to {score_text(float(scores[end]))}"
+        ranges.setdefault(word, []).append((largest, name))
+    parts = []
+    for word in ("too high", "too low"):
+        # The largest gaps are named, in the order of the scores.
+        kept = sorted(ranges.get(word, []), reverse=True)[:LISTED]
+        names = [name for each in ranges.get(word, []) if each in kept for _, name in (each,)]
+        if names:
+            parts.append(f"{word} {' and '.join(names)} (by up to {points(kept[0][0])} points)")
+    if "in line" in ranges:
+        off = "off by more than the tolerance" if margin else "off"
+        parts.append("in line elsewhere" if parts else f"no range of scores is {off} beyond doubt")
+    if "too few rows" in ranges:
+        parts.append(f"too few rows {' and '.join(name for _, name in ranges['too few rows'][:LISTED])}")
+    return "; ".join(parts)
 
 
 def observed_scores(curve: ReliabilityCurve) -> Array:
@@ -254,10 +265,24 @@ def balance(assessment: Assessment) -> str:
         text = f"The scores of {called(assessment.pos_label)} are {told}"
     if b.low <= 0 <= b.high:
         return f"{text}, a difference that chance can explain."
-    ratio = assessment.clinical.ratio if by_class and assessment.clinical is not None else None
-    if ratio is not None and 0 < b.frequency < REPORT.rare_frequency and not ratio.low <= 1 <= ratio.high:
-        return f"{text}: {_times(ratio)}."
-    return f"{text}."
+    ratio = rare_ratio(assessment) if by_class else ""
+    return f"{text}: {ratio}." if ratio else f"{text}."
+
+
+def rare_ratio(assessment: Assessment) -> str:
+    """Return how many times too high or too low scores of a rare class are; empty if that is unsure."""
+    b, found = assessment.balance, assessment.clinical
+    if b is None or found is None or found.ratio is None or not 0 < b.frequency < REPORT.rare_frequency:
+        return ""
+    return "" if found.ratio.low <= 1 <= found.ratio.high else _times(found.ratio)
+
+
+def performance(assessment: Assessment) -> str:
+    """Return AUC and accuracy as a sentence, as far as they are known."""
+    parts = [] if assessment.auc is None else [f"AUC {assessment.auc:.3f}"]
+    if assessment.accuracy is not None:
+        parts.append(f"accuracy {100 * assessment.accuracy.frequency:.1f} %")
+    return f"{', '.join(parts)}." if parts else ""
 
 
 def too_high(b: Balance) -> str:
@@ -350,7 +375,13 @@ def _times(ratio: IntervalEstimate) -> str:
 
 
 def recommended(assessment: Assessment) -> bool:
-    """Tell whether to recalibrate: where calibration is rejected, and a map is better beyond doubt."""
+    """Tell whether to recalibrate all scores: it is sure to help, and what the verdict is about."""
+    found = assessment.verdict
+    return recalibrating_helps(assessment) and found.finding in ("error", "cost") and found.state != "trust"
+
+
+def recalibrating_helps(assessment: Assessment) -> bool:
+    """Tell whether calibration is rejected, and a map is better beyond doubt."""
     recalibration = assessment.recalibration
     return (
         recalibration is not None
@@ -366,14 +397,14 @@ def advice(assessment: Assessment) -> str:
         return ""
     alone = recalibration.method != "auto"
     among = f"; with {counted(len(assessment.classes), 'class')} no other method was tried" if alone else ""
-    if not recommended(assessment):
+    if not recalibrating_helps(assessment):
         which = "No temperature" if alone else "No recalibration method"
         surely = "" if recalibration.gain.value <= 0 else " significantly"
         return f"{which} improves the held-out log loss{surely}{among}."
     parts, removed = [], recalibration.before - recalibration.after
     if removed > 0:
         parts.append(
-            f"remove {points(removed)} of {points(recalibration.before)} points{_by_shown(assessment)}"
+            f"remove {points(removed)} of {points(recalibration.before)} points{by_shown(assessment)}"
         )
     if not np.isfinite(recalibration.gain.value):
         parts.append("make the log loss finite")
@@ -407,11 +438,11 @@ def gain_sentence(assessment: Assessment) -> str:
     return (
         f"Cross-validated in {counted(recalibration.folds, 'fold')} of "
         f"{counted(recalibration.rows, 'row')}, a map changes the log loss of a row by "
-        f"{change}, and the error{_by_shown(assessment)} reads {points(recalibration.after)} points after it."
+        f"{change}, and the error{by_shown(assessment)} reads {points(recalibration.after)} points after it."
     )
 
 
-def _by_shown(assessment: Assessment) -> str:
+def by_shown(assessment: Assessment) -> str:
     """Return by which notion recalibrating is judged, where that is not the headline's."""
     shown = get_notion(assessment.curve_notion).reading.title
     return "" if assessment.curve_notion == assessment.notion else f" by the {shown} notion"

@@ -36,6 +36,12 @@ from calibrant.cli.source import name_of, read_source, stem_of
     what="Where to write the report.  [default: PATH's name with -report.html, in the current directory]",
 )
 @options("cost")
+@click.option(
+    "--tolerance",
+    type=float,
+    help="Calibration error up to which scores are trusted.  "
+    "[default: 0.02; of an outcome rarer than 4 %, half of its base rate]",
+)
 @output("--json", "as_json", what="Write the numbers as JSON too.")
 @quiet("Print only where the report is.")
 @click.pass_context
@@ -47,6 +53,7 @@ def report(
     out: Path | None,
     as_json: Path | None,
     cost: Any,
+    tolerance: float | None,
     **given: Any,
 ) -> None:
     """Assess the scores in PATH and write a report that opens in any browser.
@@ -71,8 +78,10 @@ def report(
             command=command_line(ctx),
             progress=bar,
             cost=cost,
+            tolerance=tolerance,
             **options,
         )
+    assessment = replace(assessment, grouped_by=given["groups"])
     if assessment.recalibration is not None:
         # Of a matrix all classes are mapped, not the one that was asked about.
         columns = {"file", *DATA, "correct", "confidence"} - (set() if source.vector else {"pos_label"})
@@ -92,9 +101,7 @@ def report(
     if as_json is not None:
         write(as_json, assessment.to_json())
     if not given["quiet"]:
-        tell(assessment.summary)
-        if assessment.advice:
-            tell(assessment.advice)
+        tell(str(assessment.verdict))
     click.echo(printable(f"report: {where.resolve()}"))
     if as_json is not None:
         click.echo(printable(f"numbers: {as_json.resolve()}"))

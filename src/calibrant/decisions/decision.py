@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.curves.histogram import TAIL
-from calibrant.decisions.binary import BinaryDecisions, CostLines
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.curve import THRESHOLDS
-from calibrant.decisions.interval import regret_intervals
+from calibrant.decisions.interval import CostIntervals
 from calibrant.decisions.regret import Regret, regret_of
 from calibrant.inference.interval_estimate import Extended
 from calibrant.inputs import Serializable
@@ -114,6 +113,12 @@ class BestThreshold(Printed, Serializable):
 
         return plot.regret(self, ax, **options)
 
+    @property
+    def policy(self) -> str:
+        """What to do, as a phrase."""
+        act = f"act when the score is at least {_threshold_text(self.value)}"
+        return {0.0: "always act", math.inf: "never act"}.get(self.value, act)
+
     def __repr__(self) -> str:
         size, cost = brief_size(self.n), number(self.cost)
         return f"BestThreshold({_threshold_text(self.value)}, cost {cost} per row, {size})"
@@ -122,10 +127,11 @@ class BestThreshold(Printed, Serializable):
         side, gain, far = "less", self.gain, (self.gain_low, self.gain_high)
         if gain < 0:
             side, gain, far = "more", -gain, (-self.gain_high, -self.gain_low)
-        value, low, high = map(_threshold_text, (self.value, self.low, self.high))
-        act = f"act when the score is at least {value}"
-        act = {0.0: "always act", math.inf: "never act"}.get(self.value, act)
-        yield "best decision", f"{act} ({percent(self.level)} interval of the threshold {low} to {high})"
+        low, high = map(_threshold_text, (self.low, self.high))
+        yield (
+            "best decision",
+            f"{self.policy} ({percent(self.level)} interval of the threshold {low} to {high})",
+        )
         yield "threshold of the costs", f"{self.implied_threshold:.4g}"
         cost = with_interval(self.cost, self.cost_low, self.cost_high, self.level, unit=" per row")
         yield "cost", cost
@@ -162,10 +168,11 @@ class Decision(Printed, Serializable):
     @classmethod
     def of(cls, task: CalibrationTask, cost: Cost, *, level: float, seed: int) -> Decision:
         """Estimate the regret and the best threshold."""
-        best = None
-        if cost.threshold is not None:
-            best = best_threshold_of(task, cost, level=level)
-        return cls(regret_of(task, cost, level=level, seed=seed), best)
+        if cost.threshold is None:
+            return cls(regret_of(task, cost, level=level, seed=seed))
+        intervals = CostIntervals.of(task, cost, level)
+        regret = regret_of(task, cost, level=level, seed=seed, intervals=intervals)
+        return cls(regret, best_threshold_of(task, cost, level=level, intervals=intervals))
 
     def _printed(self) -> Iterator[Block]:
         yield from self.regret._printed()
@@ -186,10 +193,8 @@ class Decision(Printed, Serializable):
         ]
         if self.best is not None and self.best.gain_low > 0:
             best = self.best
-            act = f"acting when the score is at least {best.value:.3g}"
-            act = {0.0: "always acting", math.inf: "never acting"}.get(best.value, act)
             gained = with_interval(ROWS * best.gain, ROWS * best.gain_low, ROWS * best.gain_high)
-            sentences.append(f"On the scores as they are, {act} recovers {gained}.")
+            sentences.append(f"On the scores as they are, to {best.policy} recovers {gained}.")
         return [*sentences, *(f"{caution[0].upper()}{caution[1:]}." for caution in lost.cautions)]
 
     @property
@@ -228,12 +233,14 @@ class Decision(Printed, Serializable):
 
 
 @one_blas_thread()
-def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> BestThreshold:
+def best_threshold_of(
+    task: CalibrationTask, cost: Cost, *, level: float, intervals: CostIntervals | None = None
+) -> BestThreshold:
     """Choose the threshold of least expected cost, and evaluate such choices on held-out rows."""
     check_level(level)
     assert cost.threshold is not None
-    lines, given = CostLines.of(cost), cost.threshold
-    decisions = BinaryDecisions.of(task, lines.changes)
+    given = cost.threshold
+    lines, decisions, estimate = intervals or CostIntervals.of(task, cost, level)
     score = decisions.groups.score
     ((first,),) = lines.first(decisions.groups.mass[None], decisions.curve[None], score)
     frequency, share = decisions.draws
@@ -241,7 +248,6 @@ def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> Bes
     tail = round((1 - level) / 2 * (len(drawn) - 1))
     low, high = (_separating_threshold(score, int(drawn[k]), given) for k in (tail, len(drawn) - 1 - tail))
     chosen = _separating_threshold(score, int(first), given)
-    estimate = regret_intervals(decisions, lines, level)
     assert estimate.threshold is not None
     gain = float(estimate.threshold.value[0])
     gain_low, gain_high = estimate.threshold.interval(estimate.deviate)

@@ -11,9 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.decisions.binary import BinaryDecisions, CostLines, Gain
+from calibrant.decisions.cost import Cost
 from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.score_data import Array
 from calibrant.settings import DECISIONS
+from calibrant.tasks import CalibrationTask
 
 # Seed of the deviates of a simultaneous band.
 SEED = 20240714
@@ -49,6 +51,21 @@ class RegretIntervals(NamedTuple):
         """The largest held-out gain divided by its standard error."""
         gains = [gain for gain in (self.recalibrated, self.threshold) if gain is not None]
         return np.max([gain.mean / gain.error for gain in gains], axis=0)
+
+
+class CostIntervals(NamedTuple):
+    """One cost of a binary task with its regret, from which all numbers of the decision come."""
+
+    lines: CostLines
+    decisions: BinaryDecisions
+    regret: RegretIntervals
+
+    @classmethod
+    def of(cls, task: CalibrationTask, cost: Cost, level: float) -> CostIntervals:
+        """Estimate the regret of the scores at this cost."""
+        lines = CostLines.of(cost)
+        decisions = BinaryDecisions.of(task, lines.changes)
+        return cls(lines, decisions, regret_intervals(decisions, lines, level))
 
 
 def regret_intervals(

@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.decisions.binary import BinaryDecisions, CostLines, recalibrated
 from calibrant.decisions.canonical import CanonicalDecisions
 from calibrant.decisions.cost import Cost
-from calibrant.decisions.interval import regret_intervals
+from calibrant.decisions.interval import CostIntervals
 from calibrant.inference.null import simulated_residuals
 from calibrant.inference.result import Null
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable, class_labels, generator
@@ -193,12 +193,16 @@ def cost_of(
 
 
 @one_blas_thread()
-def regret_of(task: CalibrationTask, cost: Cost, *, level: float, seed: int) -> Regret:
+def regret_of(
+    task: CalibrationTask, cost: Cost, *, level: float, seed: int, intervals: CostIntervals | None = None
+) -> Regret:
     """Estimate the decision regret of the scores of a task."""
     check_level(level)
     rng = generator(seed)
-    fields = _canonical_fields if task.notion.canonical else _binary_fields
-    parts = fields(task, cost, level, rng)
+    if task.notion.canonical:
+        parts = _canonical_fields(task, cost, level, rng)
+    else:
+        parts = _binary_fields(task, intervals or CostIntervals.of(task, cost, level), rng)
     cautions = tuple(
         f"the action {name!r} costs at least as much as another one in every class" for name in cost.dominated
     )
@@ -217,13 +221,11 @@ def regret_of(task: CalibrationTask, cost: Cost, *, level: float, seed: int) -> 
 
 
 def _binary_fields(
-    task: CalibrationTask, cost: Cost, level: float, rng: np.random.Generator
+    task: CalibrationTask, intervals: CostIntervals, rng: np.random.Generator
 ) -> dict[str, Any]:
     from scipy.special import stdtr
 
-    lines = CostLines.of(cost)
-    decisions = BinaryDecisions.of(task, lines.changes)
-    estimate = regret_intervals(decisions, lines, level)
+    lines, decisions, estimate = intervals
     return {
         "value": float(estimate.value[0]), "low": float(estimate.low[0]), "high": float(estimate.high[0]),
         "p_value": max(float(stdtr(max(decisions.clusters - 1, 1.0), -estimate.z[0])), DECISIONS.min_p_value),

@@ -87,12 +87,12 @@ def refuse_clusters() -> NoReturn:
     raise InputError("cluster", rule, got="sums", advice="rows")
 
 
-def level(value: Any) -> float:
-    """Return a confidence level as a float strictly between 0 and 1."""
+def level(value: Any, name: str = "level") -> float:
+    """Return a confidence level, or another share, as a float strictly between 0 and 1."""
     if not (number := is_number(value)) or not 0 < value < 1:
         hint = f"write {float(value) / 100:g}" if number and 1 < value < 100 else ""
         error = InputError if number else InputTypeError
-        raise error("level", "be a number strictly between 0 and 1", value, hint=hint)
+        raise error(name, "be a number strictly between 0 and 1", value, hint=hint)
     return float(value)
 
 

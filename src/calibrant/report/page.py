@@ -86,7 +86,7 @@ def page(assessment: Assessment) -> str:
         script=Markup(script),
         policy=policy,
         sentences=[
-            line for line in wording.summary(assessment)[1:] if line != wording.transfer_sentence(assessment)
+            line for line in wording.summary(assessment) if line != wording.transfer_sentence(assessment)
         ],
         gain_sentence=wording.gain_sentence(assessment),
         cases=wording.cases(assessment),

@@ -401,8 +401,8 @@ class Sketch(Printed):
         >>> rng = np.random.default_rng(0)
         >>> score = rng.random(1000)
         >>> result = Sketch("binary").update(rng.random(1000) < score**2, score).assess(rng=0)
-        >>> print(result.verdict)
-        Scores of class 1 too high by ... points (95 %: ...); expected if calibrated: ...
+        >>> result.verdict.state
+        'do not trust'
         """
         return _functions().assess(self, **options)
 

@@ -1,0 +1,324 @@
+"""The answer of an assessment: can the scores be trusted, where not, and what to do.
+
+The rule is described in docs/report.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from calibrant.assessment import text
+from calibrant.assessment.probability_transfer import pairs
+from calibrant.inputs import Serializable, check_choice
+from calibrant.inputs.codec import Level, Number
+from calibrant.inputs.printed import Block, Printed
+from calibrant.inputs.wording import (
+    count,
+    counted,
+    few_of,
+    number,
+    points,
+    points_with_ends,
+    short,
+    with_ends,
+)
+from calibrant.settings import REPORT
+from calibrant.tasks import get_notion
+
+if TYPE_CHECKING:
+    from calibrant.assessment.assessment import Assessment, Balance, SubgroupResult
+    from calibrant.inference.result import Estimate
+    from calibrant.tasks import Notion
+
+TRUST, CARE, DISTRUST, UNKNOWN = STATES = ("trust", "trust with care", "do not trust", "cannot tell yet")
+FINDINGS = ("error", "groups", "cost", "predictions")
+# How the answer to "can the scores be trusted?" begins.
+ANSWERS = {TRUST: "Yes", CARE: "Mostly", DISTRUST: "No", UNKNOWN: "Not known yet"}
+DO_NOTHING = "Leave the scores as they are."
+# Costs are told per this many rows, and so many groups are named in each direction.
+ROWS, LISTED = 1000, 3
+
+
+@dataclass(frozen=True)
+class Verdict(Printed, Serializable):
+    """Can the scores be trusted, where not, and what to do.
+
+    Attributes
+    ----------
+    state : {"trust", "trust with care", "do not trust", "cannot tell yet"}
+    finding : {"error", "groups", "cost", "predictions"}
+        What decided: the calibration error, groups, the cost of decisions, or scores that are predictions.
+    headline : str
+        The answer in one short sentence.
+    trust, where, action : str
+        Can the scores be trusted, at which scores or for which classes or groups not, and what to do.
+    reason : str
+        The rule that was applied, with its numbers.
+    tolerance : float
+        The calibration error up to which scores are trusted.
+    rows_needed : int or None
+        Rows, in all, at which the interval would be narrow enough to decide, where it is not.
+    command : str or None
+        A shell command or a line of Python that does what is advised.
+    """
+
+    state: str
+    finding: str
+    headline: str
+    trust: str
+    where: str
+    action: str
+    reason: str
+    tolerance: Level
+    rows_needed: Number | None = None
+    command: str | None = None
+
+    def _printed(self) -> Iterator[Block]:
+        yield "verdict", f"{self.state}: {self.headline}"
+        yield "trust", self.trust
+        yield "where", self.where
+        yield "action", self.action
+        if self.command is not None:
+            yield "command", self.command
+        yield "reason", self.reason
+
+    def _check_fields(self) -> None:
+        """Refuse states and findings that do not exist."""
+        check_choice("state", self.state, STATES)
+        check_choice("finding", self.finding, FINDINGS)
+
+
+def default_tolerance(notion: Notion, balance: Balance | None) -> float:
+    """Return the tolerance: for rare outcomes of one class half of their base rate, otherwise 0.02."""
+    if balance is None or not notion.is_binary or notion.reading.about_confidence:
+        return REPORT.tolerance
+    rarer = min(balance.observed, balance.n - balance.observed)
+    return min(REPORT.tolerance, REPORT.tolerance_per_rate * max(rarer, 1.0) / balance.n)
+
+
+def error_state(estimate: Estimate, tolerance: float) -> str:
+    """Return what the interval of a calibration error says about a tolerance."""
+    low, high = _ends(estimate)
+    if high <= tolerance:
+        return TRUST
+    if low > tolerance:
+        return DISTRUST
+    return CARE if high <= 2 * tolerance else UNKNOWN
+
+
+def rows_needed(rows: float, estimate: Estimate, tolerance: float) -> int | None:
+    """Return the rows at which the interval is as narrow as the tolerance; None where no rows suffice.
+
+    Such an interval decides wherever it lies. Its width decreases with the root of the number of rows.
+    """
+    low, high = _ends(estimate)
+    needed = rows * ((high - low) / tolerance) ** 2
+    if not math.isfinite(needed):
+        return None
+    scale = 10 ** max(math.floor(math.log10(needed)) - 1, 0)
+    return math.ceil(needed / scale) * scale
+
+
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    """Return the interval; with too many classes to see all of the error it has no upper end."""
+    if estimate.lower_bound:
+        return estimate.at_least or 0.0, math.inf
+    return estimate.low, estimate.high
+
+
+def verdict_of(assessment: Assessment) -> Verdict:
+    """Return the verdict of an assessment; the largest finding that is sure decides."""
+    state = error_state(assessment.estimate, assessment.tolerance)
+    for finding in (_predictions, _groups, _cost):
+        if (found := finding(assessment, state)) is not None:
+            return found
+    return _error(assessment, state)
+
+
+def _error(assessment: Assessment, state: str) -> Verdict:
+    """Return the verdict by the interval of the calibration error."""
+    e, tolerance, unit = assessment.estimate, assessment.tolerance, "points"
+    if get_notion(assessment.notion).canonical:
+        unit = "points in sum"
+    value, low, high = (f"{100 * x:.2g}" if x < 0.1 else points(x) for x in (e.value, e.low, e.high))
+    least, ratio = f"at least {points(e.at_least or 0.0)} {unit}", _ratio(assessment)
+    sums = [f"summed over all rows the scores are {ratio}"] if ratio else []
+    rejected = text.is_rejected(e, assessment.level)
+    action, command = _recalibration(assessment)
+    needed, facts = None, []
+    if state == TRUST:
+        headline, action, command = f"The scores are probabilities to within {high} {unit}.", DO_NOTHING, None
+        facts = [f"on average the scores are within {high} {unit} of the observed frequencies"]
+    elif state == CARE:
+        headline = f"The scores are off by {value} {unit} on average, and by no more than {high}."
+        facts = [f"the error may exceed {points(tolerance)} {unit}, but not {high}", *sums]
+        if command is None:
+            action = f"{DO_NOTHING[:-1]}, if an error of {high} {unit} does no harm."
+    elif state == DISTRUST:
+        headline = f"{text.deviation(assessment)} by {least if e.lower_bound else f'{value} {unit}'}."
+        headline = f"Scores of {text.called(assessment.pos_label)} are {ratio}." if ratio else headline
+        facts = sums
+    elif e.lower_bound:
+        headline, facts = "Too many classes to tell.", [f"the error is {least}, and has no upper bound"]
+        action, command = "Measure the class-wise error (notion='classwise'), which has an upper bound.", None
+    else:
+        headline = "Not calibrated, but how far off is not known." if rejected else "Too few rows to tell."
+        facts = [
+            f"{'they are off, by' if rejected else 'the error may be'} anything from {low} to {high} {unit}"
+        ]
+        needed = rows_needed(assessment.rows, e, tolerance)
+        more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far)"
+        more += ", from more clusters" * (e.clusters is not None)
+        action = f"{action[:-1]}; then c{more}." if command else f"C{more}."
+    example = text.example(assessment)
+    if example is not None and (state != DISTRUST or example[1]):
+        facts.append(example[0])
+    said = "; ".join(facts) or f"the scores are off by {least if e.lower_bound else _interval(e)} on average"
+    return Verdict(
+        state, "error", headline, f"{ANSWERS[state]}: {said}.", _where(assessment, state), action,
+        _reason(e, tolerance, state), tolerance, needed, command,
+    )  # fmt: skip
+
+
+def _predictions(assessment: Assessment, state: str) -> Verdict | None:
+    """Return the verdict on scores that are all 0 or 1, unless they are right often enough."""
+    if not assessment.hard_labels or state == TRUST:
+        return None
+    example = text.example(assessment)
+    return Verdict(
+        state, "predictions", "These look like the output of predict(), not like probabilities.",
+        f"{ANSWERS[state]}: every score is 0 or 1{f'; {example[0]}' if example else ''}.",
+        "Everywhere: no score lies between 0 and 1.",
+        "Pass the output of predict_proba() instead, and assess it.",
+        f"every score is 0 or 1, and {_reason(assessment.estimate, assessment.tolerance, state)}",
+        assessment.tolerance, None, "y_prob = model.predict_proba(X)",
+    )  # fmt: skip
+
+
+def _groups(assessment: Assessment, state: str) -> Verdict | None:
+    """Return the verdict on groups that are off in opposite directions, or off while all rows are not."""
+    tolerance, rows = assessment.tolerance, assessment.by_group
+    high = [row for row in rows if row.gap is not None and row.gap.high < -tolerance]
+    low = [row for row in rows if row.gap is not None and row.gap.low > tolerance]
+    off = [row for row in rows if _ends(row.estimate)[0] > tolerance]
+    if high and low:
+        answer, headline = DISTRUST, f"Too high for {_names(high)}, too low for {_names(low)}."
+        told = [f"{_name(row)}: too high by {_gap(row, -1)}" for row in high[:LISTED]]
+        told += [f"{_name(row)}: too low by {_gap(row, 1)}" for row in low[:LISTED]]
+        more, reason = len(high) + len(low) - len(told), "the mean gaps of groups in both directions exceed"
+    elif off and len(rows) > 1 and state != DISTRUST:
+        answer, headline = CARE if state == TRUST else DISTRUST, f"Not calibrated for {_names(off)}."
+        told = [f"{_name(row)}: off by {_interval(row.estimate)}" for row in off[:LISTED]]
+        more, reason = len(off) - len(told), "the error of a group exceeds"
+    else:
+        return None
+    by = assessment.grouped_by or "group"
+    key = by if by.isidentifier() else "group"
+    each = f"calibrant.Calibrator().fit(y_prob[{key} == g], y_true[{key} == g])"
+    return Verdict(
+        answer, "groups", headline,
+        f"Not for every group: over all rows the error is {_interval(assessment.estimate)}.",
+        f"{'; '.join(told)}{f'; and {more} more' * (more > 0)}.",
+        f"Calibrate by {short(by)}: fit one calibrator for each group.",
+        f"{reason} the tolerance, {tolerance:.3g}, by intervals that hold together for all groups",
+        tolerance, None, f"calibrators = {{g: {each} for g in set({key})}}",
+    )  # fmt: skip
+
+
+def _cost(assessment: Assessment, state: str) -> Verdict | None:
+    """Return the verdict on a decision regret that is sure, and material beside the cost."""
+    if assessment.decision is None:
+        return None
+    lost, best = assessment.decision.regret, assessment.decision.best
+    if lost.low <= 0 or lost.value < REPORT.material_regret * abs(lost.cost):
+        return None
+    value, low, high = with_ends(ROWS * lost.value, ROWS * lost.low, ROWS * lost.high)
+    action, command = _recalibration(assessment)
+    if best is not None and best.gain_low > 0:
+        action = f"{action[:-1]}; or, on the scores as they are, {best.policy}."
+    return Verdict(
+        DISTRUST, "cost", f"Acting on these scores costs {value} more per thousand rows than necessary.",
+        f"No: acting on them as if they were probabilities loses {value} ({low} to {high}) of "
+        f"{number(ROWS * lost.cost)} per thousand rows.",
+        _where(assessment, DISTRUST), action,
+        f"the interval of the decision regret, {low} to {high} per thousand rows, excludes 0",
+        assessment.tolerance, None, command,
+    )  # fmt: skip
+
+
+def _ratio(assessment: Assessment) -> str:
+    """Return how many times the scores of a rare class are off, where they are off to one side."""
+    one_sided = text.side(assessment.estimate, assessment.balance) != 0
+    return text.rare_ratio(assessment) if one_sided and get_notion(assessment.notion).is_binary else ""
+
+
+def _where(assessment: Assessment, state: str) -> str:
+    """Return at which scores, or for which classes, the scores are off."""
+    transfer = assessment.probability_transfer
+    certain = transfer is not None and any(pair.low > 0 for pair in pairs(transfer, assessment.level))
+    if certain and (sentence := text.transfer_sentence(assessment)):
+        return sentence
+    if get_notion(assessment.notion).classwise:
+        bad = [row for row in assessment.by_class if row.off(assessment.level)]
+        if not bad:
+            return "No class is off beyond doubt."
+        names = few_of([f"{_name(row, 'class')} ({points(row.estimate.value)} points)" for row in bad])
+        return f"Off for {len(bad)} of {counted(len(assessment.by_class), 'class')}: {names}."
+    ranges = text.score_ranges(assessment, assessment.tolerance if state == TRUST else 0.0)
+    return f"{ranges[0].upper()}{ranges[1:]}."
+
+
+def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
+    """Return what to do about scores that are off, and the command."""
+    recalibration = assessment.recalibration
+    if recalibration is None:
+        return "Recalibrate the scores on rows with labels, and assess them again.", None
+    if not text.recalibrating_helps(assessment):
+        many = counted(recalibration.rows, "row")
+        return f"Collect more rows to recalibrate on: with {many} no method is sure to help.", None
+    method = "" if recalibration.method == "auto" else repr(recalibration.method)
+    command = recalibration.command or f"calibrator = calibrant.Calibrator({method}).fit(y_prob, y_true)"
+    before, after = recalibration.before, recalibration.after
+    if after >= before:
+        return "Recalibrate, which lowers the log loss.", command
+    return f"Recalibrate: {points(before)} to {points(after)} points{text.by_shown(assessment)}.", command
+
+
+def _reason(estimate: Estimate, tolerance: float, state: str) -> str:
+    """Return the rule applied, with its numbers."""
+    low, high = (number(end) if math.isfinite(end) else "unknown" for end in _ends(estimate))
+    return {
+        TRUST: f"the interval's upper end, {high}, is at most the tolerance, {tolerance:.3g}",
+        CARE: f"the interval's upper end, {high}, exceeds the tolerance, {tolerance:.3g}, and not twice that",
+        DISTRUST: f"the interval's lower end, {low}, exceeds the tolerance, {tolerance:.3g}",
+        UNKNOWN: f"the interval, {low} to {high}, is too wide to decide on the tolerance, {tolerance:.3g}",
+    }[state]
+
+
+def _interval(estimate: Estimate) -> str:
+    return _in_points(estimate.value, estimate.low, estimate.high)
+
+
+def _in_points(*numbers: float) -> str:
+    value, low, high = points_with_ends(*numbers)
+    return f"{value} points ({low} to {high})"
+
+
+def _gap(row: SubgroupResult, sign: int) -> str:
+    """Return the size of the mean gap of a group, in its direction: as of all rows, the posterior mean."""
+    assert row.gap is not None
+    mean = row.estimate.mean_difference
+    value = sign * (row.gap.value if mean is None else -mean)
+    ends = sorted((sign * row.gap.low, sign * row.gap.high, value))
+    return _in_points(value, ends[0], ends[-1])
+
+
+def _name(row: SubgroupResult, what: str = "group") -> str:
+    return short(text.called(row.name, what), 24)
+
+
+def _names(rows: Sequence[SubgroupResult]) -> str:
+    return few_of([_name(row) for row in rows])

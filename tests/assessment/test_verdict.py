@@ -1,0 +1,260 @@
+"""The verdict: its rule, which finding decides, and the same words in text, JSON and objects."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant.assessment import Balance, Verdict, verdict
+from calibrant.assessment.assessment import MeanGap
+from calibrant.assessment.verdict import default_tolerance, error_state, rows_needed
+from calibrant.tasks import get_notion
+
+pytestmark = pytest.mark.usefixtures("few_reference_estimators")
+
+
+def rows(n=2000, power=2.0, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.random(n)
+    return rng.random(n) < score**power, score
+
+
+@pytest.fixture(scope="module")
+def off():
+    return calibrant.assess(*rows(), rng=0)
+
+
+@pytest.fixture(scope="module")
+def grouped():
+    rng = np.random.default_rng(3)
+    score, region = rng.random(4000), np.array(["north", "south"])[rng.integers(0, 2, 4000)]
+    chance = np.clip(np.where(region == "north", score - 0.1, score + 0.1), 0, 1)
+    return calibrant.assess(rng.random(4000) < chance, score, groups=region, cost=(1, 9), rng=0)
+
+
+@pytest.fixture(scope="module")
+def costly():
+    return calibrant.assess(*rows(), cost=(1, 9), rng=0)
+
+
+def interval(found, low, high, **parts):
+    """Return an assessment whose headline has another interval."""
+    middle = (low + high) / 2
+    e = replace(found.estimate, value=middle, low=low, high=high, over=middle, under=0.0, **parts)
+    return replace(found, estimates={**found.estimates, e.notion: e})
+
+
+RULE = [
+    (0.0, 0.02, "trust"),
+    (0.0, 0.0201, "trust with care"),
+    (0.02, 0.04, "trust with care"),
+    (0.0, 0.0401, "cannot tell yet"),
+    (0.0201, 0.0202, "do not trust"),
+    (0.0201, 0.9, "do not trust"),
+    (0.02, 0.9, "cannot tell yet"),
+]
+
+
+@pytest.mark.parametrize(("low", "high", "state"), RULE)
+def test_the_interval_and_the_tolerance_decide(off, low, high, state):
+    found = interval(off, low, high)
+    assert error_state(found.estimate, 0.02) == found.verdict.state == state
+    assert found.verdict.finding == "error"
+    assert found.verdict.tolerance == 0.02
+    assert (found.verdict.rows_needed is not None) == (state == "cannot tell yet")
+    scaled = interval(off, low / 2, high / 2)
+    assert replace(scaled, tolerance=0.01).verdict.state == state
+
+
+def test_the_reason_has_the_numbers_of_the_rule(off):
+    assert interval(off, 0.031, 0.05).verdict.reason == (
+        "the interval's lower end, 0.0310, exceeds the tolerance, 0.02"
+    )
+    assert "0.0120, is at most the tolerance, 0.02" in interval(off, 0.0, 0.012).verdict.reason
+
+
+def test_rows_needed_make_the_interval_as_narrow_as_the_tolerance(off):
+    found = interval(off, 0.0, 0.1)
+    assert rows_needed(2000, found.estimate, 0.02) == 50_000  # five times as wide: 25 times the rows
+    assert rows_needed(2000, found.estimate, 0.1) == 2000
+    assert rows_needed(1234, found.estimate, 0.1) == 1300  # two digits, rounded up
+    assert found.verdict.rows_needed == 50_000
+    assert "ollect about 50,000 rows in all (2,000 so far)" in found.verdict.action
+    # An interval as narrow as the tolerance decides wherever it lies.
+    assert not [
+        low for low in np.linspace(0, 0.1, 50) if interval(off, low, low + 0.0199).verdict.rows_needed
+    ]
+
+
+def test_without_an_upper_bound_no_rows_suffice(off):
+    e = replace(off.estimate, lower_bound=True, at_least=0.01)
+    assert error_state(e, 0.02) == "cannot tell yet"
+    assert rows_needed(2000, e, 0.02) is None
+    assert error_state(replace(e, at_least=0.03), 0.02) == "do not trust"
+
+
+def test_rare_outcomes_have_a_tolerance_of_half_their_base_rate():
+    binary, confidence = get_notion("binary"), get_notion("confidence")
+
+    def tolerance(observed, notion=binary, n=1000.0):
+        return default_tolerance(notion, Balance(n, observed, observed, 0.0, -0.01, 0.01))
+
+    assert tolerance(300) == tolerance(40) == 0.02
+    assert tolerance(10) == tolerance(990) == 0.005  # the rarer of both outcomes
+    assert tolerance(0) == 0.0005  # as if one outcome had been seen
+    assert tolerance(10, confidence) == 0.02
+    assert default_tolerance(binary, None) == 0.02
+    rng = np.random.default_rng(0)
+    score = rng.beta(0.5, 40, 4000)
+    y = rng.random(4000) < score
+    found = calibrant.assess(y, score, rng=0)
+    assert found.tolerance == found.verdict.tolerance == pytest.approx(y.mean() / 2)
+
+
+def test_the_tolerance_is_given_and_checked():
+    found = calibrant.assess(*rows(300), tolerance=0.9, rng=0)
+    assert (found.tolerance, found.verdict.state) == (0.9, "trust")
+    for wrong in (0, 1, -0.1, float("nan")):
+        with pytest.raises(calibrant.InputError, match="tolerance"):
+            calibrant.assess(*rows(30), tolerance=wrong)
+    with pytest.raises(calibrant.InputError, match="tolerance"):
+        calibrant.assess(*rows(30), tolerance="0.1")
+
+
+def test_scores_that_are_predictions_come_first():
+    rng = np.random.default_rng(0)
+    y = rng.random(800) < 0.4
+    score = np.where(rng.random(800) < 0.85, y, ~y).astype(float)
+    found = calibrant.assess(y, score, cost=(1, 9), groups=np.arange(800) % 2, rng=0)
+    assert found.hard_labels
+    assert found.verdict.finding == "predictions"
+    assert "predict_proba" in found.verdict.command
+    exact = calibrant.assess(y, y.astype(float), rng=0)
+    assert exact.hard_labels
+    assert (exact.verdict.finding, exact.verdict.state) == ("error", "trust")
+
+
+def test_groups_in_opposite_directions_decide_before_costs_and_errors(grouped):
+    found = grouped.verdict
+    assert error_state(grouped.estimate, 0.02) != "do not trust"
+    assert (found.state, found.finding) == ("do not trust", "groups")
+    assert found.headline == "Too high for north, too low for south."
+    assert found.action.startswith("Calibrate by group")
+    named = replace(grouped, grouped_by="region").verdict
+    assert named.action.startswith("Calibrate by region")
+    rng = np.random.default_rng(0)
+    score, region = rng.random(400), rng.integers(0, 2, 400)
+    space = {"calibrant": calibrant, "y_prob": score, "y_true": rng.random(400) < score, "region": region}
+    exec(named.command, space)
+    assert len(space["calibrators"]) == 2
+
+
+def test_a_mean_gap_in_the_words_is_no_larger_than_the_error_beside_it(grouped):
+    said = re.findall(r"too (?:high|low) by ([\d.]+) points", grouped.verdict.where)
+    errors = {row.name: row.estimate.value for row in grouped.by_group}
+    assert [float(each) for each in said] <= [100 * errors[name] + 0.051 for name in ("north", "south")]
+
+
+@pytest.mark.parametrize(
+    ("state", "gaps", "finding", "expected"),
+    [
+        ("trust", (-0.1, 0.1), "groups", "do not trust"),
+        ("trust", (-0.1, 0.0), "groups", "trust with care"),  # all rows are in line, one group is not
+        ("cannot tell yet", (-0.1, 0.0), "groups", "do not trust"),
+        ("do not trust", (-0.1, -0.1), "error", "do not trust"),  # all in one direction: recalibrate all rows
+        ("do not trust", (-0.1, 0.1), "groups", "do not trust"),
+        ("trust", (-0.015, 0.015), "error", "trust"),  # within the tolerance
+    ],
+)
+def test_groups_decide_where_one_map_for_all_rows_does_not_do(grouped, state, gaps, finding, expected):
+    ends = {"trust": (0.0, 0.01), "cannot tell yet": (0.0, 0.5), "do not trust": (0.1, 0.2)}[state]
+    groups = tuple(
+        replace(
+            row,
+            gap=MeanGap(gap, gap - 0.001, gap + 0.001, 0.01),
+            estimate=replace(
+                row.estimate, value=abs(gap), low=max(abs(gap) - 0.001, 0), high=abs(gap) + 0.001,
+                over=max(-gap, 0.0), under=max(gap, 0.0),
+            ),
+        )
+        for row, gap in zip(grouped.by_group, gaps, strict=True)
+    )  # fmt: skip
+    found = replace(interval(grouped, *ends), by_group=groups, decision=None).verdict
+    assert (found.finding, found.state) == (finding, expected)
+
+
+def test_a_cost_decides_where_it_is_sure_and_material(costly):
+    found = costly.verdict
+    assert (found.state, found.finding) == ("do not trust", "cost")
+    regret, best = costly.decision.regret, costly.decision.best
+    assert f"costs {1000 * regret.value:.0f} more" in found.headline
+    assert best.policy in found.action
+    for parts in ({"low": 0.0}, {"value": regret.low, "cost": 100 * regret.low}):
+        unsure = replace(costly, decision=replace(costly.decision, regret=replace(regret, **parts)))
+        assert unsure.verdict.finding == "error"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_policy_recovers_more_than_is_lost(seed):
+    y, score = rows(200, power=(1.0, 1.5, 3.0)[seed % 3], seed=seed)
+    decision = calibrant.assess(y, score, cost=((1, 9), (3, 1))[seed % 2], rng=0).decision
+    regret, best = decision.regret, decision.best
+    assert max(regret.recovered, best.gain) <= regret.value + 1e-12
+    assert regret.cost == best.cost_as_is
+    assert regret.cost - regret.recovered == pytest.approx(best.cost_recalibrated)
+    assert (regret.low > 0) or best.gain_low <= 0  # a sure gain is a sure regret
+
+
+def test_the_regret_of_a_decision_is_estimated_once(monkeypatch):
+    from calibrant.decisions import interval as intervals
+
+    calls, compute = [], intervals.regret_intervals
+    monkeypatch.setattr(intervals, "regret_intervals", lambda *a, **k: calls.append(1) or compute(*a, **k))
+    calibrant.assess(*rows(200), cost=(1, 9), rng=0)
+    assert len(calls) == 1
+
+
+def test_text_json_and_object_have_the_same_words(off, grouped, costly):
+    for found in (off, grouped, costly, interval(off, 0.0, 0.1), interval(off, 0.0, 0.01)):
+        said = found.verdict
+        assert found.to_dict()["verdict"] == {k: v for k, v in said.to_dict().items() if k != "schema"}
+        assert calibrant.Assessment.from_json(found.to_json()).verdict == said
+        assert Verdict.from_json(said.to_json()) == said
+        printed = " ".join(str(found).split())
+        assert printed.startswith(f"verdict {said.state}: {said.headline}")
+        assert all(line in printed for line in (said.trust, said.where, said.action, said.reason))
+    with pytest.raises(calibrant.InputError, match="state"):
+        Verdict.from_dict(off.verdict.to_dict() | {"state": "maybe"})
+
+
+def test_scores_that_are_trusted_are_left_alone(off):
+    found = interval(off, 0.0, 0.01)
+    assert (found.verdict.action, found.verdict.command) == (verdict.DO_NOTHING, None)
+    assert not calibrant.assessment.text.recommended(found)
+    assert calibrant.assessment.text.recommended(off)
+    assert re.match(r"Recalibrate: [\d.]+ to [\d.]+ points\.", off.verdict.action)
+
+
+def test_ranges_with_few_rows_have_no_side():
+    rng = np.random.default_rng(0)
+    score = 0.4 + 0.2 * rng.random(1000)
+    found = calibrant.assess(rng.random(1000) < score / 2, score, rng=0)
+    assert re.search(r"[Tt]oo high .*; too few rows below 0\.[34]\d* and above 0\.[56]", found.verdict.where)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_auc_is_that_of_scikit_learn(weighted):
+    from sklearn.metrics import roc_auc_score
+
+    y, score = rows(500)
+    score, weight = score.round(1), np.random.default_rng(1).random(500) if weighted else None
+    found = calibrant.assess(y, score, sample_weight=weight, rng=0)
+    assert found.auc == pytest.approx(roc_auc_score(y, score, sample_weight=weight))
+    assert f"AUC {found.auc:.3f}, accuracy" in str(found)
+
+
+def test_auc_is_unknown_of_one_class_and_of_sketches():
+    assert calibrant.assess([1] * 20, np.linspace(0.1, 0.9, 20), rng=0).auc is None
+    assert calibrant.Sketch("binary").update(*rows(200)).assess(rng=0).auc is None
