@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
+from calibrant.inputs.house_style import SOFT, log_odds_ticks
 from calibrant.score_data import Array
 
-INK, GREY, FAINT, BLUE, ORANGE = "#1a1a1a", "#666666", "#dddddd", "#0072b2", "#b34700"
 FONT = "system-ui, sans-serif"
+APART = 48  # least distance of ticks
 
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
@@ -40,7 +41,7 @@ def _short(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def text(words: Any, x: float, y: float, size: int = 12, *, fill: str = GREY, **more: Any) -> Markup:
+def text(words: Any, x: float, y: float, size: int = 12, *, fill: str = SOFT, **more: Any) -> Markup:
     """Make a line of text."""
     return tag("text", words, x=float(x), y=float(y), font_size=size, fill=fill, font_family=FONT, **more)
 
@@ -81,6 +82,9 @@ def runs(mask: Array) -> Iterable[slice]:
 class Axis:
     """From scores to positions: evenly, or by their log odds.
 
+    >>> [words for _, words in Axis(0.0, 300.0).ticks], [words for _, words in Axis(0.0, 300.0, 0.0, 7.3).ticks]
+    (['0', '0.2', '0.4', '0.6', '0.8', '1'], ['0', '2', '4', '6'])
+
     Parameters
     ----------
     start, length : float
@@ -111,24 +115,19 @@ class Axis:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Round scores within the ends, and how to write them."""
-        if not self.odds:
-            return [(k / 5, f"{k / 5:g}") for k in range(6)]
-        ticks = [(0.5, "0.5")]
-        for k in range(1, 10):
-            power = f"10⁻{'⁰¹²³⁴⁵⁶⁷⁸⁹'[k]}"
-            few = k < 4
-            ticks.append((10.0**-k, f"{10.0**-k:g}" if few else power))
-            ticks.append((1 - 10.0**-k, f"{1 - 10.0**-k:g}" if few else f"1−{power}"))
-        kept = sorted(tick for tick in ticks if self.low <= tick[0] <= self.high)
-        # As many as fit; always the middle.
-        step = -(-len(kept) // 12)
-        middle = kept.index((0.5, "0.5"))
-        return [tick for i, tick in enumerate(kept) if (i - middle) % step == 0]
+        """Round values within the ends, as many as fit, and how to write them."""
+        most = max(int(abs(self.length) / APART), 3)
+        if self.odds:
+            return list(log_odds_ticks(self.low, self.high, most).items())
+        least = (self.high - self.low) / min(most, 6)
+        power = 10.0 ** np.floor(np.log10(least))
+        step = next(power * k for k in (1, 2, 5, 10) if power * k >= least * (1 - 1e-9))
+        steps = np.arange(np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9) + 1)
+        return [(value, f"{value:.6g}") for value in (steps * step).tolist()]
 
 
 def drawing(
-    width: float, height: float, title: str, described: str, name: str, children: Sequence[Any]
+    width: float, height: float, title: str, described: str, name: str, children: Sequence[Any], **more: Any
 ) -> Markup:
     """Make a picture with a title and a description for those who cannot see it."""
     return tag(
@@ -141,5 +140,5 @@ def drawing(
         role="img",
         aria_labelledby=f"{name}-title {name}-desc",
         id=name,
-        class_="drawing",
+        **{"class_": "drawing", **more},
     )
