@@ -61,7 +61,8 @@ def on_log_odds(curve: Any, low: float, high: float) -> Any:
     at = curve.score
     if not curve.discrete:
         at = expit(np.linspace(logit(low), logit(high), NODES))
-        at = at[(at >= curve.support[0]) & (at <= curve.support[1])]
+        inner = curve.score[(curve.score > 0) & (curve.score < 1)]
+        at = at[(at >= inner.min(initial=0.5)) & (at <= inner.max(initial=0.5))]
 
     def read(name: str, least: float, most: float) -> Any:
         values = getattr(curve, name)
@@ -77,11 +78,12 @@ def log_odds_limits(result: Any) -> tuple[float, float]:
     edges, positive, negative = result.by_outcome
     edges, total = edges[1:-1], np.cumsum((positive + negative)[1:-1])  # 0 and 1 have no log-odds
     first, last = np.searchsorted(total, [BEYOND * total[-1], (1 - BEYOND) * total[-1]])
-    bins = hasattr(result, "edges")
-    frequency = result.frequency if bins else result.value[result.n_eff >= REPORT.assessed_rows]
-    inner = frequency[(frequency > 0) & (frequency < 1)]
+    bins, ends = hasattr(result, "edges"), (edges[first], edges[min(last + 1, edges.size - 1)])
+    frequency, rows = (result.frequency, result.count) if bins else (result.value, result.n_eff)
+    within = (result.score >= ends[0]) & (result.score <= ends[1]) & (bins | (rows >= REPORT.assessed_rows))
+    inner = frequency[within & (frequency > 0) & (frequency < 1)]
     least = min(max(FINEST, 1 / (3 * max(result.n, 1.0))), 0.2)
-    low, high = min(edges[first], *inner, 0.2), max(edges[min(last + 1, edges.size - 1)], *inner, 0.8)
+    low, high = min(ends[0], *inner, 0.2), max(ends[1], *inner, 0.8)
     return float(max(low / 1.3, least)), float(1 - max((1 - high) / 1.3, least))
 
 

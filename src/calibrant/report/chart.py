@@ -15,18 +15,8 @@ from calibrant.curves import ReliabilityCurve, ReliabilityDiagram, appearance
 from calibrant.decisions import BestThreshold
 from calibrant.decisions.decision import COST_THRESHOLDS
 from calibrant.inference.result import Estimate
-from calibrant.inputs.house_style import (
-    BLUE,
-    EXPECTED,
-    GREY,
-    INK,
-    LINE,
-    ORANGE,
-    SIDE_COLORS,
-    SIDES,
-    SOFT,
-    sides,
-)
+from calibrant.inputs import house_style as house
+from calibrant.inputs.house_style import BLUE, GREY, INK, LINE, ORANGE, SIDES, SOFT, sides
 from calibrant.inputs.wording import (
     count,
     counted,
@@ -36,42 +26,36 @@ from calibrant.inputs.wording import (
     points_with_ends,
     short,
     size_name,
-    with_interval,
 )
+from calibrant.inputs.wording import with_interval as interval_text
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
-from calibrant.report.svg import Axis, area, drawing, path, tag, text
+from calibrant.report.svg import Axis, area, drawing, path, runs, tag, text
 from calibrant.settings import REPORT
 from calibrant.tasks import get_notion
 
 
 class Frame(NamedTuple):
-    """Where the square lies, the height of the histogram below it, and the size of the type."""
+    """The square, the histogram below it down to `foot`, and the size of the type."""
 
     left: float
     top: float
     side: float
+    right: float
+    foot: float
     strip: float
-    type_size: int
-
-    @property
-    def right(self) -> float:
-        """The right side of the square."""
-        return self.left + self.side
-
-    @property
-    def foot(self) -> float:
-        """The lower end of the histogram."""
-        return self.top + self.side + 2.2 * self.type_size + self.strip
+    size: int
 
 
-# The drawing of a wide page, and one 360 pixels wide; both have type of at least 11 pixels where they stand.
-WIDE, NARROW = Frame(66.0, 26.0, 524.0, 100.0, 14), Frame(50.0, 24.0, 298.0, 76.0, 12)
+# The drawing of a wide page, and one 360 pixels wide.
+WIDE = Frame(66.0, 26.0, 524.0, 590.0, 680.0, 100.0, 14)
+NARROW = Frame(50.0, 24.0, 298.0, 348.0, 424.0, 76.0, 12)
 LEFT, TOP, SIDE, *_ = WIDE
 COMPACT = 360.0  # width of drawings that stand on every page
 # The log-odds axis helps where most scores lie so near to 0 or 1.
 CROWDED = 0.02
-TINT, DISTANCE = 0.22, 2.0  # opacity of a band at its strongest, and least distance of its points
+TINT, SLIVER = 0.22, 0.015  # opacity of a band at its strongest, and least share of the axis of one colour
 SIDE_CLASSES = ("too-high", "too-low", "in-line")
+HIDDEN = {"visibility": "hidden"}
 HALO: dict[str, Any] = {"stroke": "#fff", "stroke_width": 4, "paint_order": "stroke"}
 # The heat map: space for names at the left and above, the width of all cells, and their deepest shade.
 NAMES, ABOVE, CELLS, DEEPEST = 112.0, 84.0, 320.0, 0.55
@@ -105,56 +89,55 @@ class Picture:
     def svg(self, name: str, *, log_odds: bool = False, narrow: bool = False, paper: bool = False) -> Markup:
         """Draw it on even or log-odds axes; on paper of its own where the page may be dark."""
         frame = NARROW if narrow else WIDE
-        ends = self.ends if log_odds else (0.0, 1.0)
-        x = Axis(frame.left, frame.side, *ends, log_odds)
-        y = Axis(frame.top + frame.side, -frame.side, *ends, log_odds)
-        width, height = frame.right + 14.0, frame.foot + 3.4 * frame.type_size
-        bins = self.odds.diagram if log_odds else self.diagram
+        left, top, side, right, foot, _, size = frame
+        ends, bottom = self.ends if log_odds else (0.0, 1.0), top + side
+        x, y = Axis(left, side, *ends, log_odds), Axis(bottom, -side, *ends, log_odds)
+        width, height, curve = right + 14.0, foot + 3.4 * size, self.curve
+        too_low, too_high = (_side(k, "fill", "halo") | HALO for k in (1, 0))
         parts = [
             *([tag("rect", width=width, height=height, fill="#fff")] if paper else []),
-            *_frame(frame, x, y, self.axis_names, self.curve),
-            *_histogram(frame, x, self.curve),
-            *([] if self.curve.discrete else _bins(bins, x, y)),
-            *_line(self.curve, x, y, 3.0 if frame is WIDE else 2.2),
-            *_single_rows(frame, x, self.curve),
-            tag("line", class_="cross", x1=0, x2=0, y1=frame.top, y2=frame.foot, stroke=INK, **HIDDEN),
+            *_frame(frame, x, y, self.axis_names, curve),
+            *_histogram(frame, x, curve),
+            *([] if curve.discrete else _bins(self.odds.diagram if log_odds else self.diagram, x, y)),
+            *_line(curve, x, y, 2.2 if narrow else 3.0),
+            *_single_rows(curve, x, y, 0.6 * size),
+            text(SIDES[1], left + 8, top + 2.1 * size, size, **too_low),
+            text(SIDES[0], right - 8, bottom - 1.3 * size, size, text_anchor="end", **too_high),
+            tag("line", class_="cross", x1=0, x2=0, y1=top, y2=foot, stroke=INK, **HIDDEN),
             tag("circle", class_="spot", cx=0, cy=0, r=5, fill=INK, **HIDDEN),
         ]
-        place = f"{frame.left:g} {frame.top:g} {frame.side:g}"
-        return drawing(width, height, self.title, self.described, name, parts, data_frame=place)
-
-
-HIDDEN = {"visibility": "hidden"}
+        place = {"data_frame": f"{left:g} {top:g} {side:g}"}
+        return drawing(width, height, self.title, self.described, name, parts, **place)
 
 
 def small(curve: ReliabilityCurve, title: str, name: str) -> Markup:
     """Draw a panel of a few square centimetres: band, curve and diagonal."""
-    side, edge = 128.0, 4.0
     words = f"Frequency against score, both from 0 to 1, for {title}."
-    size = 2 * edge + side
-    return drawing(size, size, title, words, name, _panel(curve, edge, edge, side))
+    return drawing(136.0, 136.0, title, words, name, _panel(curve, Axis(4.0, 128.0), Axis(132.0, -128.0)))
 
 
 def thumbnail(curve: ReliabilityCurve, title: str, name: str) -> Markup:
-    """Draw the curve beside an answer, 200 pixels wide, with the ends of its axes and the sides it is on."""
-    left, top, side = 22.0, 18.0, 172.0
-    right, foot, reading = left + side, top + side, get_notion(curve.notion).reading
+    """Draw the curve for a place 200 pixels wide, with single rows, the ends of its axes and their names."""
+    x, y, reading = Axis(22.0, 172.0), Axis(190.0, -172.0), get_notion(curve.notion).reading
     parts = [
-        *_panel(curve, left, top, side, 2.2),
-        text(reading.frequency, 0, 12, 12),
-        text(reading.score, left + side / 2, foot + 15, 12, text_anchor="middle"),
-        *(text(end, at, foot + 15, 12, text_anchor="middle") for end, at in (("0", left), ("1", right - 3))),
-        *(text(end, left - 6, at, 12, text_anchor="end") for end, at in (("0", foot), ("1", top + 10))),
+        *_panel(curve, x, y, 2.2),
+        *_single_rows(curve, x, y, 6.0),
+        text(reading.frequency, 0, 12),
+        *(
+            text(words, at, 205, text_anchor="middle")
+            for words, at in ((reading.score, 108), (0, 22), (1, 191))
+        ),
+        *(text(words, 16, at, text_anchor="end") for words, at in ((0, 190), (1, 28))),
     ]
     words = f"{reading.frequency.capitalize()} against {reading.score}, both from 0 to 1, for {title}."
-    return drawing(200.0, foot + 20, title, words, name, parts, class_="drawing thumbnail")
+    return drawing(200.0, 210.0, title, words, name, parts, class_="drawing thumbnail")
 
 
-def _panel(curve: ReliabilityCurve, left: float, top: float, side: float, width: float = 1.8) -> list[Markup]:
-    x, y = Axis(left, side), Axis(top + side, -side)
+def _panel(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 1.8) -> list[Markup]:
+    box = {"x": x.start, "y": y.start + y.length, "width": x.length, "height": x.length}
     return [
-        tag("rect", x=left, y=top, width=side, height=side, fill="none", stroke=LINE, class_="grid"),
-        _diagonal(left, top + side, left + side, top),
+        tag("rect", **box, fill="none", stroke=LINE, class_="grid"),
+        _diagonal(x, y),
         *_line(curve, x, y, width),
     ]
 
@@ -167,7 +150,7 @@ def bar(estimate: Estimate, top: float, *, strong: bool = False) -> Markup:
     return _cell(
         tag("line", x1=4.0, x2=146.0, y1=9.0, y2=9.0, stroke=LINE, class_="grid"),
         tag("line", x1=usual, x2=usual, y1=2.0, y2=16.0, stroke=GREY, class_="null", stroke_dasharray="2"),
-        *_interval(a, b, at, 9.0, "blue", BLUE, width),
+        *_interval(a, b, at, 9.0, width),
     )
 
 
@@ -176,25 +159,19 @@ def signed_interval(
 ) -> Markup:
     """Draw a calibration gap for a cell of a table: scores that are too low left of 0, too high right of it.
 
-    Parameters
-    ----------
-    gap, low, high : float
-        Calibration gap (frequency minus score) and its interval; below 0 where scores are too high.
-    null_low, null_high : float
-        Range of the gap expected if calibrated.
-    limit : float
-        Largest gap of the table.
+    The gap is frequency minus score, so that it is below 0 where scores are too high. `null_low` to
+    `null_high` is its range expected if calibrated, and `limit` the largest gap of the table.
     """
     limit = max(limit, 1e-9)
-    x = Axis(146.0, -142.0, -limit, limit)
-    b, a, at, right, left = (
-        float(x(np.clip(value, -limit, limit))) for value in (low, high, gap, null_low, null_high)
+    x, values = (
+        Axis(146.0, -142.0, -limit, limit),
+        np.clip((low, high, gap, null_low, null_high), -limit, limit),
     )
-    side = int(sides(0.0, low, high))
+    b, a, at, right, left = x(values).tolist()
     return _cell(
         tag("rect", x=left, y=3.0, width=right - left, height=12.0, fill=LINE, class_="expected"),
         tag("line", x1=75.0, x2=75.0, y1=0.0, y2=18.0, stroke=GREY, class_="null"),
-        *_interval(a, b, at, 9.0, SIDE_CLASSES[side], SIDE_COLORS[side], 2),
+        *_interval(a, b, at, 9.0, 2, int(sides(0.0, low, high))),
     )
 
 
@@ -203,38 +180,41 @@ def _cell(*parts: Markup) -> Markup:
     return tag("svg", *parts, xmlns="http://www.w3.org/2000/svg", **size, aria_hidden="true", class_="bar")
 
 
-def _interval(a: float, b: float, at: float, y: float, look: str, color: str, width: float) -> list[Markup]:
+def _side(k: int, paint: str, kind: str) -> dict[str, Any]:
+    """Return colour and classes of what lies on one of the sides."""
+    return {paint: house.SIDE_COLORS[k], "class_": f"{kind} {SIDE_CLASSES[k]}"}
+
+
+def _interval(a: float, b: float, at: float, y: float, width: float, k: int | None = None) -> list[Markup]:
     """Return a line from `a` to `b` with a dot."""
-    line = {"stroke": color, "stroke_width": width, "class_": f"curve {look}"}
-    return [
-        tag("line", x1=a, x2=b, y1=y, y2=y, **line),
-        tag("circle", cx=at, cy=y, r=width + 1.5, fill=color, class_=f"dot {look}"),
-    ]
+    line, dot = {"stroke": BLUE, "class_": "curve blue"}, {"fill": BLUE, "class_": "dot blue"}
+    if k is not None:
+        line, dot = _side(k, "stroke", "curve"), _side(k, "fill", "dot")
+    ends = {"x1": a, "x2": b, "y1": y, "y2": y, "stroke_width": width}
+    return [tag("line", **ends, **line), tag("circle", cx=at, cy=y, r=width + 1.5, **dot)]
 
 
 def certainty(estimate: Estimate) -> Markup:
     """Draw the error with its interval, and the range expected if calibrated, on one axis of points."""
-    null = 100 * estimate.null.mean
-    usual = 100 * estimate.null.quantiles.get(0.95, estimate.null.mean)
-    value, low, high = (100 * each for each in (estimate.value, estimate.low, estimate.high))
-    x = Axis(8.0, COMPACT - 24, 0.0, 1.08 * max(high, usual, value, 1e-3))
-    words = points_with_ends(estimate.value, estimate.low, estimate.high)
-    found = f"calibration error {words[0]} ({percent(estimate.level)} interval {words[1]} to {words[2]})"
-    expected = f"{EXPECTED}: {points(estimate.null.mean)}, 95 % of the time below {points(usual / 100)}"
-    mean, foot = float(x(null)), 92.0
+    null, level = estimate.null, percent(estimate.level)
+    often = null.quantiles.get(0.95, null.mean)
+    x = Axis(8.0, COMPACT - 24, 0.0, 108 * max(estimate.high, often, 1e-5))
+    values = (null.mean, often, estimate.low, estimate.high, estimate.value)
+    mean, end, low, high, at = x(100 * np.array(values)).tolist()
+    value, *ends = points_with_ends(estimate.value, estimate.low, estimate.high)
+    found = f"calibration error {value} ({level} interval {' to '.join(ends)})"
+    expected = f"{house.EXPECTED}: {points(null.mean)} (95 % below {points(often)})"
     parts = [
-        text(found, 8, 14, 12, fill=INK, class_="known"),
-        text(expected, 8, 54, 12),
-        *_ticks(x, 20.0, foot),
-        tag("rect", x=8.0, y=62.0, width=float(x(usual)) - 8, height=12.0, fill=GREY, class_="expected"),
+        *_grid(x, 92.0, 20.0),
+        text(found, 8, 14, fill=INK, class_="known"),
+        *_interval(low, high, at, 30.0, 4),
+        text(expected, 8, 54, class_="halo", **HALO),
+        tag("rect", x=8.0, y=62.0, width=end - 8, height=12.0, fill=GREY, class_="expected"),
         tag("line", x1=mean, x2=mean, y1=60.0, y2=76.0, stroke=INK, class_="mark", stroke_width=2),
-        *_interval(float(x(low)), float(x(high)), float(x(value)), 30.0, "blue", BLUE, 4),
-        text("percentage points", COMPACT / 2, foot + 34, 12, text_anchor="middle"),
+        text("percentage points", COMPACT / 2, 126, text_anchor="middle"),
     ]
-    more = {"class_": "drawing compact"}
-    return drawing(
-        COMPACT, foot + 40, "How certain the error is", f"{found}; {expected}.", "certainty", parts, **more
-    )
+    title, words = "How certain the error is", f"{found}; {expected}; in percentage points."
+    return drawing(COMPACT, 132.0, title, words, "certainty", parts, class_="drawing compact")
 
 
 def costs(best: BestThreshold, level: float) -> Markup:
@@ -244,79 +224,77 @@ def costs(best: BestThreshold, level: float) -> Markup:
     x, y = Axis(56.0, COMPACT - 70, *ends, log_odds), Axis(236.0, -170.0, bottom, top)
     cost = np.asarray(best.costs)
     line = path(x(COST_THRESHOLDS), y(np.where(cost <= top, cost, np.nan)))
-    low, high, at = (float(x(np.clip(each, *ends))) for each in (best.low, best.high, best.value))
-    yours = f"your threshold {number(best.implied_threshold)}: cost {number(best.cost_as_is)}"
+    low, high, at = x(np.clip((best.low, best.high, best.value), *ends)).tolist()
+    yours = f"your threshold {best.implied_threshold:.3g}: cost {number(best.cost_as_is)}"
     where = {0.0: "always act", np.inf: "never act"}.get(
-        best.value, f"{best.value:.2g} ({percent(level)}: {best.low:.2g} to {best.high:.2g})"
+        best.value, f"{best.value:.2g} ({percent(level)} interval {best.low:.2g} to {best.high:.2g})"
     )
-    least = f"best threshold {where}: cost {number(best.cost)}"
+    least, up = f"best {where}: cost {number(best.cost)}", float(y(best.cost))
     square: dict[str, Any] = {"width": 9.0, "height": 9.0, "fill": INK, "class_": "mark"}
-    place = float(x(best.implied_threshold)) - 4.5, float(y(best.cost_as_is)) - 4.5
+    dot, orange = (
+        {"r": 5, "fill": ORANGE, "class_": "dot orange"},
+        {"stroke": ORANGE, "class_": "curve orange"},
+    )
     parts = [
         tag("rect", x=2.0, y=5.0, **square),
-        text(yours, 18, 14, 12, fill=INK, class_="known"),
-        tag("circle", cx=6.5, cy=27.5, r=5, fill=ORANGE, class_="dot orange"),
-        text(least, 18, 32, 12, fill=INK, class_="known"),
-        text("cost per row", 0, 54, 12),
-        *_ticks(x, 66.0, 236.0),
-        *_ticks_left(y, 56.0, COMPACT - 14),
+        text(yours, 18, 14, fill=INK, class_="known"),
+        tag("circle", cx=6.5, cy=27.5, **dot),
+        text(least, 18, 32, fill=INK, class_="known"),
+        text("cost per row", 0, 54),
+        *_grid(x, 236.0, 66.0),
+        *_grid(y, 56.0, COMPACT - 14),
         tag("path", d=line, fill="none", stroke=BLUE, stroke_width=2, class_="curve blue"),
-        *_interval(low, high, at, float(y(best.cost)), "orange", ORANGE, 3),
-        tag("rect", x=place[0], y=place[1], **square),
-        text("threshold", COMPACT / 2, 270, 12, text_anchor="middle"),
+        tag("line", x1=low, x2=high, y1=up, y2=up, stroke_width=3, **orange),
+        tag("circle", cx=at, cy=up, **dot),
+        tag("rect", x=float(x(best.implied_threshold)) - 4.5, y=float(y(best.cost_as_is)) - 4.5, **square),
+        text("threshold", COMPACT / 2, 270, text_anchor="middle"),
     ]
-    more = {"class_": "drawing compact"}
-    return drawing(COMPACT, 276.0, "Cost against threshold", f"{yours}; {least}.", "costs", parts, **more)
+    words = f"{yours}; {least}."
+    return drawing(COMPACT, 276.0, "Cost against threshold", words, "costs", parts, class_="drawing compact")
 
 
-def _ticks(x: Axis, top: float, foot: float, size: int = 12) -> list[Markup]:
-    """Return vertical grid lines with their values below."""
-    parts = []
-    for value, words in x.ticks:
-        at = float(x(value))
-        parts.append(tag("line", x1=at, x2=at, y1=top, y2=foot, stroke=LINE, class_="grid"))
-        parts.append(text(words, at, foot + 1.3 * size, size, text_anchor="middle"))
-    return parts
-
-
-def _ticks_left(y: Axis, left: float, right: float, size: int = 12) -> list[Markup]:
-    """Return horizontal grid lines with their values at the left."""
-    parts = []
-    for value, words in y.ticks:
-        up = float(y(value))
-        parts.append(tag("line", x1=left, x2=right, y1=up, y2=up, stroke=LINE, class_="grid"))
-        parts.append(text(words, left - 7, up + 0.35 * size, size, text_anchor="end"))
+def _grid(axis: Axis, start: float, end: float, size: int = 12) -> list[Markup]:
+    """Return lines across an axis from `start`, where the values stand, to `end`; size 0 leaves these out."""
+    parts, along = [], axis.length > 0
+    for value, words in axis.ticks:
+        at = float(axis(value))
+        (x1, x2), (y1, y2) = ((at, at), (start, end)) if along else ((start, end), (at, at))
+        parts.append(tag("line", x1=x1, x2=x2, y1=y1, y2=y2, stroke=LINE, class_="grid"))
+        place = (at, start + 1.3 * size, "middle") if along else (start - 7, at + 0.35 * size, "end")
+        parts += [text(words, *place[:2], size, text_anchor=place[2])] if size else []
     return parts
 
 
 def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Markup]:
-    """Return the curve with its band, fading with the number of rows; or a point with a bar for each score."""
+    """Return the curve with its band, fading with the number of rows; or a dot with a bar for each score."""
     if curve.discrete:
         return _each_score(curve, x, y, width)
-    shown: Any = appearance.on_log_odds(curve, x.low, x.high) if x.odds else curve
-    at = x(shown.score)
+    shown: Any = appearance.on_log_odds(curve, x.low, x.high) if x.odds else curve._thinned()
+    at, known = x(shown.score), np.isfinite(shown.value)
     step = appearance.strength(at, shown.n_eff)
     side = np.full(at.shape, 2) if shown.low is None else sides(shown.score, shown.low, shown.high)
-    side = np.where(step == 0, 2, side)
-    # As many points as can be told apart.
-    kept = np.union1d(np.unique(np.round(at / DISTANCE), return_index=True)[1], [0, at.size - 1])
-    at, step, side, value = at[kept], step[kept], side[kept], shown.value[kept]
-    bands, lines, known = [], [], np.isfinite(value)
+    side[step == 0] = 2
+    for run in (run for k in (0, 1) for run in runs(side == k)):
+        if at[run.stop - 1] - at[run.start] < SLIVER * x.length:
+            side[run] = 2
+    bands, lines = [], []
     for strength, k in sorted({*zip(step[known].tolist(), side[known].tolist(), strict=True)}):
         held = known & (side == k) & (step == strength)
         held |= known & np.append(False, held[:-1])  # so that neighbours meet
-        ink, look = SIDE_COLORS[k], SIDE_CLASSES[k]
+        value = y(np.where(held, shown.value, np.nan))
         if shown.low is not None and strength > 0:
-            low, high = (y(np.where(held, end[kept], np.nan)) for end in (shown.low, shown.high))
-            opacity = f"{TINT * strength:.3f}"
-            outline = area(at, low, high)
-            bands.append(tag("path", d=outline, class_=f"band {look}", fill=ink, fill_opacity=opacity))
-        style = {"stroke_width": width * (0.4 + 0.6 * strength), "stroke_linecap": "round"}
-        if strength < 1:
-            style["stroke_opacity"] = f"{0.45 + 0.55 * strength:.2f}"
-        d = path(at, y(np.where(held, value, np.nan)))
-        lines.append(tag("path", d=d, class_=f"curve {look}", fill="none", stroke=ink, **style))
-    return [*bands, *lines]
+            ends = (y(np.where(held, end, np.nan)) for end in (shown.low, shown.high))
+            opacity = f"{TINT * strength:.2f}"
+            bands.append(tag("path", d=area(at, *ends), fill_opacity=opacity, **_side(k, "fill", "band")))
+        style = {
+            "fill": "none",
+            "stroke_opacity": f"{0.6 + 0.4 * strength:.2f}",
+            **_side(k, "stroke", "curve"),
+        }
+        thin = width * (0.4 + 0.6 * strength)
+        lines.append(tag("path", d=path(at, value), stroke_width=thin, **style))
+    # Smoothed edges would leave seams between neighbours.
+    return [tag("g", *bands, shape_rendering="crispEdges"), *lines]
 
 
 def _each_score(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Markup]:
@@ -328,35 +306,26 @@ def _each_score(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list
         if np.isnan(frequency):
             continue
         few = rows < REPORT.assessed_rows
-        k, at, up = 2 if few else int(side), float(x(score)), float(y(frequency))
-        words = f"score {score:.4g}: {with_interval(frequency, a, b)}, {_size(rows, curve.n)}"
-        words += ", too few to assess" if few else f", {SIDES[k]}"
-        look: dict[str, Any] = {"stroke": SIDE_COLORS[k], "class_": f"curve {SIDE_CLASSES[k]}"}
-        dashes: dict[str, Any] = (
-            {"stroke_width": 1, "stroke_dasharray": "3 3"} if few else {"stroke_width": width}
+        k, at, up = 2 if few else side, float(x(score)), float(y(frequency))
+        words = f"score {score:.4g}: {interval_text(frequency, a, b)}, {_size(rows, curve.n)}, "
+        words += "too few to assess" if few else SIDES[k]
+        style = {"stroke_width": 1, "stroke_dasharray": "3 3"} if few else {"stroke_width": width}
+        line = tag(
+            "line", x1=at, x2=at, y1=float(y(a)), y2=float(y(b)), **style, **_side(k, "stroke", "curve")
         )
-        line = tag("line", x1=at, x2=at, y1=float(y(a)), y2=float(y(b)), **look, **dashes)
-        if few:
-            dot = tag(
-                "circle", cx=at, cy=up, r=1.4 * width, fill="#fff", **look | {"class_": "hollow in-line"}
-            )
-        else:
-            dot = tag(
-                "circle", cx=at, cy=up, r=1.9 * width, fill=look["stroke"], class_=f"dot {SIDE_CLASSES[k]}"
-            )
-        parts.append(tag("g", tag("title", words), line, dot))
+        look = {"fill": "#fff", **_side(k, "stroke", "hollow")} if few else _side(k, "fill", "dot")
+        parts.append(tag("g", tag("title", words), line, tag("circle", cx=at, cy=up, r=1.8 * width, **look)))
     return parts
 
 
-def _single_rows(frame: Frame, x: Axis, curve: ReliabilityCurve) -> list[Markup]:
+def _single_rows(curve: ReliabilityCurve, x: Axis, y: Axis, length: float) -> list[Markup]:
     """Return ticks at the frame for rows with few others near them: above with the outcome, below without."""
-    length, parts = 0.6 * frame.type_size, []
-    starts = (frame.top, frame.top + frame.side - length)
+    parts, starts = [], (y.start + y.length, y.start - length)
     names = appearance.outcome_names(curve)
     for rows, start, name in zip(appearance.single_rows(curve), starts, names, strict=True):
         at = [float(x(score)) for score in rows if x.low <= score <= x.high]
         if at:
-            d = "".join(f"M{place:.1f} {start:.1f}v{length:.1f}" for place in at)
+            d = "".join([f"M{place:.1f} {start:.1f}v{length:.1f}" for place in at])
             title = tag("title", f"single rows, {name}: too few near each other for a band")
             parts.append(tag("path", title, d=d, stroke=SOFT, stroke_width=1.2, class_="rows"))
     return parts
@@ -366,8 +335,8 @@ def _bins(diagram: ReliabilityDiagram, x: Axis, y: Axis) -> list[Markup]:
     parts = []
     columns = (diagram.score, diagram.frequency, diagram.low, diagram.high, diagram.count)
     for score, frequency, low, high, rows in zip(*columns, strict=True):
-        if rows > 0 and x.low <= score <= x.high:
-            words = f"bin at {score:.4g}: {with_interval(frequency, low, high)}, {_size(rows, diagram.n)}"
+        if rows >= REPORT.assessed_rows and x.low <= score <= x.high:
+            words = f"bin at {score:.4g}: {interval_text(frequency, low, high)}, {_size(rows, diagram.n)}"
             place = {"cx": float(x(score)), "cy": float(y(frequency)), "r": 3}
             style = {"fill": "none", "stroke": GREY, "class_": "bin"}
             parts.append(tag("circle", tag("title", words), **place, **style))
@@ -381,82 +350,60 @@ def _size(rows: float, n: float) -> str:
 
 def _histogram(frame: Frame, x: Axis, curve: ReliabilityCurve) -> list[Markup]:
     """Return the rows with the outcome upwards and those without it downwards, on one scale."""
-    at, positive, negative = appearance.cells(curve, x.odds)
-    tops = [float(rows.max(initial=0.0)) for rows in (positive, negative)]
+    at, *counts = appearance.cells(curve, x.odds)
+    tops, log = [float(rows.max(initial=0.0)) for rows in counts], appearance.dwarfed(*counts)
     if not max(tops) > 0:
         return []
-    log, size = appearance.dwarfed(positive, negative), frame.type_size
-    scaled = np.log1p if log else np.asarray
-    up, down = (float(scaled(top)) for top in tops)
-    # Room for the label of the smaller side.
-    up, down = max(up, 0.15 * down), max(down, 0.15 * up)
-    unit, foot = frame.strip / (up + down), frame.foot
-    zero, half = foot - unit * down, 0.0
-    left, right = at[:-1], at[1:]
-    if curve.discrete:  # stems at the scores
-        left, right, half = at, at, 0.3 * size
-    left, right = x(left) + 0.5 - 1.5 * half, x(right) - 0.5 + 1.5 * half
-    parts = [tag("line", x1=frame.left, x2=frame.right, y1=zero, y2=zero, stroke=GREY, class_="box")]
+    first, _, _, last, foot, strip, size = frame
+    scaled, title = np.log1p if log else np.asarray, f"{size_name(curve.n)} by score and outcome"
+    up, down = (float(scaled(max(top, 1e-9))) for top in tops)
+    up, down = max(up, 0.15 * down), max(down, 0.15 * up)  # room for the label of the smaller side
+    unit = strip / (up + down)
+    zero = foot - unit * down
+    bars = (x(at) - 0.4 * size, x(at) + 0.4 * size) if curve.discrete else (x(at[:-1]) + 0.5, x(at[1:]) - 0.5)
+    parts = [
+        tag("line", x1=first, x2=last, y1=zero, y2=zero, stroke=GREY, class_="box"),
+        text(f"{title}, log scale" if log else title, first, foot - strip - 0.6 * size, size),
+    ]
     names = appearance.outcome_names(curve)
-    for sign, rows, top, name in zip((1, -1), (positive, negative), tops, names, strict=True):
+    for sign, rows, top, name in zip((1, -1), counts, tops, names, strict=True):
         tips = zero - sign * np.maximum(unit * scaled(rows), 1.0)
-        d = "".join(
-            f"M{a:.1f} {zero:.1f}V{tip:.1f}H{b:.1f}V{zero:.1f}Z"
-            for a, b, tip, n in zip(left, right, tips, rows, strict=True)
-            if n > 0 and b > a
-        )
-        style = {"fill": SOFT, "class_": "hist"} if sign > 0 else {"fill": GREY, "class_": "hist other"}
-        parts.append(tag("path", d=d, **style, fill_opacity=None if sign > 0 else "0.55"))
-        third = max(len(rows) // 3, 1)
-        empty = float(rows[:third].sum()) < float(rows[-third:].sum())
-        end = foot - frame.strip + 0.75 * size if sign > 0 else foot - 0.15 * size
-        place: dict[str, Any] = (
-            {"x": frame.left + 5, "text_anchor": "start"}
-            if empty
-            else {"x": frame.right - 5, "text_anchor": "end"}
-        )
-        parts.append(text(name, y=end, size=size, class_="halo", **place, **HALO))
-        label = f"{top:.1f}" if 0 < top < 1 else count(round(top))
-        parts.append(text(label, frame.left - 7, end, size, text_anchor="end"))
-    title = f"{size_name(curve.n)} by score and outcome{', log scale' if log else ''}"
-    parts.append(text(title, frame.left, foot - frame.strip - 0.6 * size, size))
+        held = (rows > 0) & (bars[1] > bars[0])
+        columns = zip(*(each[held].tolist() for each in (*bars, tips)), strict=True)
+        d = "".join([f"M{a:.1f} {zero:.1f}V{tip:.1f}H{b:.1f}V{zero:.1f}" for a, b, tip in columns])
+        style = {"class_": "hist"} if sign > 0 else {"class_": "hist other", "fill_opacity": "0.5"}
+        third, end = max(len(rows) // 3, 1), foot - strip + 0.75 * size if sign > 0 else foot - 0.15 * size
+        emptier = float(rows[:third].sum()) < float(rows[-third:].sum())
+        place, anchor = (first + 5, "start") if emptier else (last - 5, "end")
+        parts += [
+            tag("path", d=d, fill=SOFT, **style),
+            text(name, place, end, size, text_anchor=anchor, class_="halo", **HALO),
+            text(f"{top:.1f}" if 0 < top < 1 else count(round(top)), first - 7, end, size, text_anchor="end"),
+        ]
     return parts
 
 
 def _frame(frame: Frame, x: Axis, y: Axis, names: tuple[str, str], curve: ReliabilityCurve) -> list[Markup]:
-    """Return the grid, ticks, the diagonal, the names of the axes and of the sides of the diagonal."""
-    left, top, side, _, size = frame
-    right, bottom, foot, notion = frame.right, top + side, frame.foot, get_notion(curve.notion)
-    start = curve.support[0] if notion.top else 0.0
-    first = max(x.low, start)
-    shade = {"x": left, "y": top, "width": float(x(first)) - left, "height": side}
+    """Return the grid, ticks, the diagonal, and the names of the axes."""
+    left, top, side, right, foot, strip, size = frame
+    first = max(x.low, curve.support[0] if get_notion(curve.notion).top else 0.0)
+    shade = {"x": left, "y": top, "width": float(x(first)) - left, "height": side, "fill_opacity": "0.4"}
+    middle, named = {"text_anchor": "middle"}, {"fill": INK, "class_": "known"}
     return [
-        *([tag("rect", **shade, fill=LINE, fill_opacity="0.4", class_="outside")] if first > x.low else []),
-        *_ticks(x, top, bottom, 0),
-        *_ticks(x, foot - frame.strip, foot, size),
-        *_ticks_left(y, left, right, size),
-        _diagonal(*(float(v) for v in (x(first), y(first), x(x.high), y(x.high)))),
+        *([tag("rect", **shade, fill=LINE, class_="outside")] if first > x.low else []),
+        *_grid(x, top + side, top, 0),
+        *_grid(x, foot, foot - strip, size),
+        *_grid(y, left, right, size),
+        _diagonal(x, y, first),
         tag("rect", x=left, y=top, width=side, height=side, fill="none", stroke=GREY, class_="box"),
-        text(
-            names[0], left + side / 2, foot + 2.8 * size, size, text_anchor="middle", fill=INK, class_="known"
-        ),
-        text(names[1], 0, top - 0.7 * size, size, fill=INK, class_="known"),
-        text(SIDES[1], left + 8, top + 2.1 * size, size, fill=SIDE_COLORS[1], class_="halo too-low", **HALO),
-        text(
-            SIDES[0],
-            right - 8,
-            bottom - 1.3 * size,
-            size,
-            fill=SIDE_COLORS[0],
-            class_="halo too-high",
-            text_anchor="end",
-            **HALO,
-        ),
+        text(names[0], left + side / 2, foot + 2.8 * size, size, **middle, **named),
+        text(names[1], 0, top - 0.7 * size, size, **named),
     ]
 
 
-def _diagonal(x1: float, y1: float, x2: float, y2: float) -> Markup:
-    dashes: dict[str, Any] = {"stroke": GREY, "stroke_dasharray": "6 5", "class_": "diagonal"}
+def _diagonal(x: Axis, y: Axis, first: float = 0.0) -> Markup:
+    x1, y1, x2, y2 = (float(each) for each in (x(first), y(first), x(x.high), y(y.high)))
+    dashes = {"stroke": GREY, "stroke_dasharray": "6 5", "class_": "diagonal"}
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, **dashes)
 
 
