@@ -255,14 +255,13 @@ def costs(best: BestThreshold, level: float) -> Markup:
 
 def _grid(axis: Axis, start: float, end: float, size: int = 12) -> list[Markup]:
     """Return lines across an axis from `start`, where the values stand, to `end`; size 0 leaves these out."""
-    parts, along = [], axis.length > 0
+    parts, along, lines = [], axis.length > 0, ""
     for value, words in axis.ticks:
         at = float(axis(value))
-        (x1, x2), (y1, y2) = ((at, at), (start, end)) if along else ((start, end), (at, at))
-        parts.append(tag("line", x1=x1, x2=x2, y1=y1, y2=y2, stroke=LINE, class_="grid"))
+        lines += f"M{at:.1f} {start:g}V{end:g}" if along else f"M{start:g} {at:.1f}H{end:g}"
         place = (at, start + 1.3 * size, "middle") if along else (start - 7, at + 0.35 * size, "end")
         parts += [text(words, *place[:2], size, text_anchor=place[2])] if size else []
-    return parts
+    return [tag("path", d=lines, stroke=LINE, class_="grid"), *parts]
 
 
 def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Markup]:
@@ -337,10 +336,8 @@ def _bins(diagram: ReliabilityDiagram, x: Axis, y: Axis) -> list[Markup]:
     for score, frequency, low, high, rows in zip(*columns, strict=True):
         if rows >= REPORT.assessed_rows and x.low <= score <= x.high:
             words = f"bin at {score:.4g}: {interval_text(frequency, low, high)}, {_size(rows, diagram.n)}"
-            place = {"cx": float(x(score)), "cy": float(y(frequency)), "r": 3}
-            style = {"fill": "none", "stroke": GREY, "class_": "bin"}
-            parts.append(tag("circle", tag("title", words), **place, **style))
-    return parts
+            parts.append(tag("circle", tag("title", words), cx=float(x(score)), cy=float(y(frequency)), r=3))
+    return [tag("g", *parts, fill="none", stroke=GREY, class_="bin")]
 
 
 def _size(rows: float, n: float) -> str:
@@ -354,29 +351,31 @@ def _histogram(frame: Frame, x: Axis, curve: ReliabilityCurve) -> list[Markup]:
     tops, log = [float(rows.max(initial=0.0)) for rows in counts], appearance.dwarfed(*counts)
     if not max(tops) > 0:
         return []
-    first, _, _, last, foot, strip, size = frame
+    first, _, _, right, foot, strip, size = frame
     scaled, title = np.log1p if log else np.asarray, f"{size_name(curve.n)} by score and outcome"
     up, down = (float(scaled(max(top, 1e-9))) for top in tops)
     up, down = max(up, 0.15 * down), max(down, 0.15 * up)  # room for the label of the smaller side
     unit = strip / (up + down)
     zero = foot - unit * down
-    bars = (x(at) - 0.4 * size, x(at) + 0.4 * size) if curve.discrete else (x(at[:-1]) + 0.5, x(at[1:]) - 0.5)
+    bars = (x(at) - 0.4 * size, x(at) + 0.4 * size) if curve.discrete else (x(at[:-1]), x(at[1:]))
     parts = [
-        tag("line", x1=first, x2=last, y1=zero, y2=zero, stroke=GREY, class_="box"),
+        tag("line", x1=first, x2=right, y1=zero, y2=zero, stroke=GREY, class_="box"),
         text(f"{title}, log scale" if log else title, first, foot - strip - 0.6 * size, size),
     ]
     names = appearance.outcome_names(curve)
     for sign, rows, top, name in zip((1, -1), counts, tops, names, strict=True):
         tips = zero - sign * np.maximum(unit * scaled(rows), 1.0)
-        held = (rows > 0) & (bars[1] > bars[0])
-        columns = zip(*(each[held].tolist() for each in (*bars, tips)), strict=True)
-        d = "".join([f"M{a:.1f} {zero:.1f}V{tip:.1f}H{b:.1f}V{zero:.1f}" for a, b, tip in columns])
+        d, last = "", np.nan
+        for a, b, tip in np.stack([*bars, tips], axis=1)[(rows > 0) & (bars[1] > bars[0])].tolist():
+            if a != last:
+                d += f"{f'V{zero:.1f}' if d else ''}M{a:.1f} {zero:.1f}"
+            d, last = f"{d}V{tip:.1f}H{b:.1f}", b
         style = {"class_": "hist"} if sign > 0 else {"class_": "hist other", "fill_opacity": "0.5"}
         third, end = max(len(rows) // 3, 1), foot - strip + 0.75 * size if sign > 0 else foot - 0.15 * size
         emptier = float(rows[:third].sum()) < float(rows[-third:].sum())
-        place, anchor = (first + 5, "start") if emptier else (last - 5, "end")
+        place, anchor = (first + 5, "start") if emptier else (right - 5, "end")
         parts += [
-            tag("path", d=d, fill=SOFT, **style),
+            tag("path", d=f"{d}V{zero:.1f}" if d else "", fill=SOFT, **style),
             text(name, place, end, size, text_anchor=anchor, class_="halo", **HALO),
             text(f"{top:.1f}" if 0 < top < 1 else count(round(top)), first - 7, end, size, text_anchor="end"),
         ]

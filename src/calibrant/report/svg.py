@@ -18,7 +18,7 @@ from calibrant.score_data import Array
 
 FONT = "system-ui, sans-serif"
 # Least distance of ticks, and largest distance of a point from the line that replaces it.
-APART, STRAIGHT = 48, 0.3
+APART, STRAIGHT = 48, 0.4
 
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
