@@ -15,6 +15,7 @@ from calibrant.inputs import house_style as house
 from calibrant.report import chart
 from calibrant.report.page import picture_of
 
+LEFT, TOP, SIDE, *_ = chart.WIDE
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -87,8 +88,8 @@ def test_colours_and_classes_tell_the_side():
         assert {band.get("fill") for band in drawn} <= {house.SIDE_COLORS[k]}
         if np.any(firm & (sides == k)):
             x = np.concatenate([numbers(band)[::2] for band in drawn])
-            ends = chart.LEFT + chart.SIDE * curve.score[firm & (sides == k)][[0, -1]]
-            np.testing.assert_allclose([x.min(), x.max()], ends, atol=0.03 * chart.SIDE)
+            ends = LEFT + SIDE * curve.score[firm & (sides == k)][[0, -1]]
+            np.testing.assert_allclose([x.min(), x.max()], ends, atol=0.03 * SIDE)
     assert {"too-high", "in-line"} <= {kind for band in bands for kind in classes(band)}
     assert {*house.SIDES[:2]} <= {*words(svg)}
     assert all(0 < float(band.get("fill-opacity")) <= chart.TINT for band in bands)
@@ -103,8 +104,8 @@ def test_a_band_holds_its_curve():
             assert f"curve {classes(band)[1]}" in lines
             assert band.get("d").endswith("Z")
             y = np.array(numbers(band)[1::2])
-            assert y.min() >= chart.TOP - 0.1
-            assert y.max() <= chart.TOP + chart.SIDE + 0.1
+            assert y.min() >= TOP - 0.1
+            assert y.max() <= TOP + SIDE + 0.1
 
 
 def test_too_few_rows_have_ticks_but_no_band_and_no_side(few):
@@ -143,12 +144,12 @@ def test_few_scores_are_dots_with_intervals_and_centred_stems(levels):
     assert [classes(dot)[1] for dot in dots] == ["in-line", "in-line", "too-high"]
     assert [classes(dot)[1] for dot in hollow] == ["in-line"]
     at = [float(dot.get("cx")) for dot in (*dots, *hollow)]
-    np.testing.assert_allclose(at, chart.LEFT + chart.SIDE * np.array([0.2, 0.55, 0.8, 0.95]), atol=0.01)
+    np.testing.assert_allclose(at, LEFT + SIDE * np.array([0.2, 0.55, 0.8, 0.95]), atol=0.01)
     lines = elements(svg, "line", "curve")
     np.testing.assert_allclose([float(line.get("x1")) for line in lines], at)
     assert [line.get("stroke-dasharray") for line in lines] == [None, None, None, "3 3"]
     ends = [[float(line.get(k)) for k in ("y2", "y1")] for line in lines]
-    y = chart.TOP + chart.SIDE * (1 - np.stack([levels.curve.high, levels.curve.low], axis=1))
+    y = TOP + SIDE * (1 - np.stack([levels.curve.high, levels.curve.low], axis=1))
     np.testing.assert_allclose(ends, y, atol=0.01)
     down = elements(svg, "path", "hist")[1].get("d")
     stems = np.array(re.findall(r"M([\d.]+) [\d.]+V[\d.]+H([\d.]+)", down), dtype=float)
@@ -162,8 +163,8 @@ def test_impossible_confidences_are_shaded():
     curve = replace(binary().curve, support=(0.25, 1.0), notion="confidence")
     svg = replace(picture_of(binary()), curve=curve).svg("one")
     (shade,) = elements(svg, "rect", "outside")
-    assert float(shade.get("width")) == pytest.approx(chart.SIDE / 4)
-    assert float(elements(svg, "line", "diagonal")[0].get("x1")) == pytest.approx(chart.LEFT + chart.SIDE / 4)
+    assert float(shade.get("width")) == pytest.approx(SIDE / 4)
+    assert float(elements(svg, "line", "diagonal")[0].get("x1")) == pytest.approx(LEFT + SIDE / 4)
     assert not elements(picture_of(binary()).svg("two"), "rect", "outside")
 
 

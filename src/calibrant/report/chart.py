@@ -49,10 +49,7 @@ class Frame(NamedTuple):
 # The drawing of a wide page, and one 360 pixels wide.
 WIDE = Frame(66.0, 26.0, 524.0, 590.0, 680.0, 100.0, 14)
 NARROW = Frame(50.0, 24.0, 298.0, 348.0, 424.0, 76.0, 12)
-LEFT, TOP, SIDE, *_ = WIDE
 COMPACT = 360.0  # width of drawings that stand on every page
-# The log-odds axis helps where most scores lie so near to 0 or 1.
-CROWDED = 0.02
 TINT, SLIVER = 0.22, 0.015  # opacity of a band at its strongest, and least share of the axis of one colour
 SIDE_CLASSES = ("too-high", "too-low", "in-line")
 HIDDEN = {"visibility": "hidden"}
@@ -78,13 +75,6 @@ class Picture:
     def ends(self) -> tuple[float, float]:
         """Lowest and highest score and frequency of the log-odds axes."""
         return appearance.log_odds_limits(self.curve)
-
-    @property
-    def crowded(self) -> bool:
-        """Whether most scores lie at the ends of the even axis."""
-        edges, counts = self.odds.edges, self.odds.counts
-        outside = (edges[1:] <= CROWDED) | (edges[:-1] >= 1 - CROWDED)
-        return float(counts[outside].sum()) > 0.5 * float(counts.sum())
 
     def svg(self, name: str, *, log_odds: bool = False, narrow: bool = False, paper: bool = False) -> Markup:
         """Draw it on even or log-odds axes; on paper of its own where the page may be dark."""

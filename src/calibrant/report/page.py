@@ -113,7 +113,7 @@ def page(assessment: Assessment) -> str:
 def fragment(assessment: Assessment) -> str:
     """Return a piece for notebooks: the verdict, the picture and the estimates, without script or style."""
     picture = picture_of(assessment)
-    drawn = picture.svg(f"calibrant-{assessment.digest[:12]}", log_odds=False, paper=True)
+    drawn = picture.svg(f"calibrant-{assessment.digest[:12]}", odds=picture.crowded, paper=True)
     return _rendered("fragment.html.j2", a=assessment, picture=drawn)
 
 
@@ -245,7 +245,7 @@ def _embedded(picture: chart.Picture) -> Markup:
         "n": rounded(np.rint(curve.n_eff)),
         "size": _size(curve),
         "discrete": curve.discrete,
-        "odds": [*picture.ends, *picture.ends],
+        "odds": [*picture.ends, *picture.heights],
         "frame": [chart.LEFT, chart.TOP, chart.SIDE],
     }
     text = json.dumps(values, separators=(",", ":"), allow_nan=False)
