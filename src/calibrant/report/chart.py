@@ -326,7 +326,7 @@ def _bins(diagram: ReliabilityDiagram, x: Axis, y: Axis) -> list[Markup]:
     for score, frequency, low, high, rows in zip(*columns, strict=True):
         if rows >= REPORT.assessed_rows and x.low <= score <= x.high:
             words = f"bin at {score:.4g}: {interval_text(frequency, low, high)}, {_size(rows, diagram.n)}"
-            parts.append(tag("circle", tag("title", words), cx=float(x(score)), cy=float(y(frequency)), r=3))
+            parts.append(tag("circle", tag("title", words), cx=float(x(score)), cy=float(y(frequency)), r=2))
     return [tag("g", *parts, fill="none", stroke=GREY, class_="bin")]
 
 
