@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # Thresholds at which the cost is shown, finer near 0 and 1.
 COST_THRESHOLDS = np.unique(np.concatenate([THRESHOLDS, TAIL, 1 - TAIL]))
+NEAR = 0.02  # thresholds nearer to 0 or 1 ask for a log-odds axis
 # Costs are reported per this many rows.
 ROWS = 1000
 # Name, value, both ends where known, and meaning.
@@ -103,6 +104,15 @@ class BestThreshold(Printed, Serializable):
     n: Size
     label: Any = None
     costs: tuple[float, ...] = ()
+
+    @property
+    def _axes(self) -> tuple[bool, float, float]:
+        """Whether a drawing of the costs needs an axis of log-odds, and its lowest and highest cost."""
+        ends = [min(each, 1 - each) for each in (self.value, self.implied_threshold) if 0 < each < 1]
+        # Costs far above both marks would press these together.
+        bottom, worst = min(*self.costs, self.cost), max(self.cost_as_is, self.cost)
+        reach = max(4 * (worst - bottom), 0.3 * (max(self.costs) - bottom), 1e-9)
+        return min(ends, default=0.5) < NEAR, bottom - 0.2 * reach, bottom + reach
 
     def __float__(self) -> float:
         return self.value

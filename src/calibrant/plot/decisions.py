@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # Inches of a new figure, and how far below zero net benefits are still shown, as a share of the best.
 WIDE, HIGH, BELOW = 4.5, 4.7, 0.25
-NEAR = 0.02  # thresholds nearer to 0 or 1 ask for a log-odds axis
 
 
 def regret(result: RegretCurve | BestThreshold, ax: Any = None, *, figsize: Size = None) -> Any:
@@ -91,8 +90,8 @@ def _banded(ax: Any, t: Any, value: Any, low: Any, high: Any, name: str, level: 
 def _costs(result: BestThreshold, ax: Any, figsize: Size) -> Any:
     """Draw the cost of these data at every threshold, yours and the best one."""
     fresh, ax = canvas.panel(ax, 0.75, figsize)
-    least, limits = min(result.value, 1 - result.value, key=abs), canvas.LIMITS
-    if 0 < least < NEAR or min(result.implied_threshold, 1 - result.implied_threshold) < NEAR:
+    (log_odds, bottom, top), limits = result._axes, canvas.LIMITS
+    if log_odds:
         limits = (COST_THRESHOLDS[0], COST_THRESHOLDS[-1])
         ax.set_xscale("logit")
     at, low, high = np.clip([result.value, result.low, result.high], *np.clip(limits, 0, 1))
@@ -114,10 +113,7 @@ def _costs(result: BestThreshold, ax: Any, figsize: Size) -> Any:
         zorder=5,
         label=f"best {best}, cost {result.cost:.3g}",
     )
-    # Costs far above both marks would press these together.
-    bottom, worst = min(*result.costs, result.cost), max(result.cost_as_is, result.cost)
-    reach = max(4 * (worst - bottom), 0.3 * (max(result.costs) - bottom), 1e-9)
-    ax.set(xlim=limits, ylim=(bottom - 0.2 * reach, bottom + reach))
+    ax.set(xlim=limits, ylim=(bottom, top))
     ax.set(xlabel=_threshold(result.label), ylabel="cost per row")
     canvas.unit_ticks(ax, ax.xaxis)
     facts = [canvas.size_text(result.n), canvas.level_text(result.level)]

@@ -7,12 +7,11 @@ underneath where there is one result to speak of.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from calibrant.curves.histogram import evenly
+from calibrant.curves import appearance
 from calibrant.inputs import check_choice
 from calibrant.inputs import house_style as house
 from calibrant.plot import canvas
@@ -39,12 +38,6 @@ LINES: Sequence[tuple[str, Any, str]] = (
     ("#1f9e89", (0, (4, 1.2, 1.1, 1.2, 1.1, 1.2)), "P"),
 )
 BANDED = 2  # up to so many models have their bands; more would hide each other
-FULL, STEPS = (
-    3.0,
-    6,
-)  # a band is in full colour from FULL times REPORT.assessed_rows on, and fades in so many steps
-# Lowest end of a log-odds scale, the share of the rows beyond each end, and points of a curve between them.
-FINEST, BEYOND, NODES = 1e-6, 0.01, 400
 
 
 def diagram(result: ReliabilityDiagram | Assessment, ax: Axes | None = None, *, histogram: bool = True,
@@ -187,7 +180,7 @@ def _square(ax: Any, result: Any, scale: Scale) -> str:
     score, frequency = canvas.axis_labels(result)
     limits = canvas.LIMITS
     if scale == "log-odds":
-        limits = _log_odds_limits(result)
+        limits = appearance.log_odds_limits(result)
         if ax.get_xscale() == "logit":
             limits = min(limits[0], ax.get_xlim()[0]), max(limits[1], ax.get_xlim()[1])
         ax.set(xscale="logit", yscale="logit")
@@ -197,40 +190,10 @@ def _square(ax: Any, result: Any, scale: Scale) -> str:
     for axis in (ax.xaxis, ax.yaxis):
         canvas.unit_ticks(ax, axis)
     if house.CALIBRATED not in (line.get_label() for line in ax.lines):
-        end = 0.0 if scale == "linear" else FINEST
+        end = 0.0 if scale == "linear" else appearance.FINEST
         ends = np.clip([canvas.shade(ax, result), 1.0], end, 1 - end)
         ax.plot(ends, ends, color=house.GREY, linestyle="--", linewidth=1, zorder=2, label=house.CALIBRATED)
     return score
-
-
-def _on_log_odds(result: Any, low: float, high: float) -> Any:
-    """Return the curve at even log-odds, between which it is straight; scores of 0 and 1 lie at the ends."""
-    from scipy.special import expit, logit
-
-    at = result.score
-    if not result.discrete:
-        at = expit(np.linspace(logit(low), logit(high), NODES))
-        at = at[(at >= result.support[0]) & (at <= result.support[1])]
-
-    def read(name: str, least: float, most: float) -> Any:
-        values = getattr(result, name)
-        return None if values is None else np.clip(np.interp(at, result.score, values), least, most)
-
-    shown = {name: read(name, low, high) for name in ("score", "probability", "low", "high")}
-    return SimpleNamespace(n_eff=read("n_eff", 0, np.inf), discrete=result.discrete, **shown)
-
-
-def _log_odds_limits(result: Any) -> tuple[float, float]:
-    """Return the scores between which nearly all rows lie, and frequencies that so many rows can tell."""
-    edges, positive, negative = result.by_outcome
-    edges, total = edges[1:-1], np.cumsum((positive + negative)[1:-1])  # 0 and 1 have no log-odds
-    first, last = np.searchsorted(total, [BEYOND * total[-1], (1 - BEYOND) * total[-1]])
-    bins = hasattr(result, "edges")
-    frequency = result.frequency if bins else result.value[result.n_eff >= REPORT.assessed_rows]
-    inner = frequency[(frequency > 0) & (frequency < 1)]
-    least = min(max(FINEST, 1 / (3 * max(result.n, 1.0))), 0.2)
-    low, high = min(edges[first], *inner, 0.2), max(edges[min(last + 1, edges.size - 1)], *inner, 0.8)
-    return max(low / 1.3, least), 1 - max((1 - high) / 1.3, least)
 
 
 def _colored(result: Any, color: str | None, label: str | None) -> tuple[Any, Sequence[Any], Sequence[Any]]:
@@ -266,12 +229,12 @@ def _line(ax: Any, result: Any, base: Any, color: str | None, label: str | None,
     from matplotlib.transforms import ScaledTranslation
 
     if logit := ax.get_xscale() == "logit":
-        result = _on_log_odds(result, *ax.get_xlim())
+        result = appearance.on_log_odds(result, *ax.get_xlim())
     x, middle, width = result.score, result.value - base, 1.1 if canvas.inches(ax) < NARROW else 1.6
     known, (side, colors, names) = np.isfinite(middle), _colored(result, color, label)
     fade = (result.n_eff >= REPORT.assessed_rows).astype(float)
     if color is None and not result.discrete:
-        fade *= _strength(np.arange(x.size) if logit else x, result.n_eff)
+        fade *= appearance.strength(np.arange(x.size) if logit else x, result.n_eff)
         side = np.where(fade == 0, len(colors) - 1, side)
     banded = result.low is not None and tint > 0
     low, high = (result.low - base, result.high - base) if banded else (middle, middle)
@@ -299,33 +262,10 @@ def _line(ax: Any, result: Any, base: Any, color: str | None, label: str | None,
         ax.plot(x, np.where(drawable, middle, np.nan), label=name, **line, **style)
 
 
-def _strength(x: Any, n_eff: Any) -> Any:
-    """Return how strongly a band is drawn, in steps from 0 to 1, without the noise of neighbouring scores."""
-    from scipy.ndimage import minimum_filter1d, uniform_filter1d
-
-    strength = np.clip(np.log(np.maximum(n_eff, 1e-9) / REPORT.assessed_rows) / np.log(FULL), 0, 1)
-    grid = np.linspace(x[0], x[-1], 101)
-    least = minimum_filter1d(np.interp(grid, x, strength), 9, mode="nearest")
-    return np.ceil(STEPS * np.interp(x, grid, uniform_filter1d(least, 9, mode="nearest")) - 1e-9) / STEPS
-
-
 def _single_rows(ax: Any, result: Any) -> None:
     """Mark rows by ticks at the frame where too few are near each other for a band."""
-    if result.discrete:
-        return
-    edges, *counts = evenly(result.by_outcome)
-    few, label = (
-        np.interp((edges[1:] + edges[:-1]) / 2, result.score, result.n_eff) < REPORT.assessed_rows,
-        "single rows",
-    )
-    for rows, y in zip(counts, (0.985, 0.015), strict=True):
-        at = [
-            x
-            for i in np.flatnonzero(few & (rows > 0))
-            for x in np.linspace(
-                edges[i], edges[i + 1], min(int(np.ceil(rows[i])), int(REPORT.assessed_rows)) + 2
-            )[1:-1]
-        ]
+    label = "single rows"
+    for at, y in zip(appearance.single_rows(result), (0.985, 0.015), strict=True):
         if at:
             where = {"transform": ax.get_xaxis_transform(), "zorder": 3}
             ax.plot(at, np.full(len(at), y), "|", color=house.SOFT, ms=5, mew=0.8, label=label, **where)
@@ -343,7 +283,7 @@ def strip(ax: Any, result: Any, color: str | None, peers: Sequence[Any] = (), ba
         ax.tick_params(labelbottom=False)
         canvas.shade(below, result)
     log_odds = ax.get_xscale() == "logit"
-    cells = [_cells(each, log_odds) for each in (result, *peers)]
+    cells = [appearance.cells(each, log_odds) for each in (result, *peers)]
     mirrored(below, cells[0], cells[1:], color)
     if bare:
         below.tick_params(left=False, labelleft=False)
@@ -358,14 +298,3 @@ def strip(ax: Any, result: Any, color: str | None, peers: Sequence[Any] = (), ba
             note = below.text(0.02 if left else 0.98, y, text, size="x-small", color=house.INK, **where)
             note.set_path_effects([withStroke(linewidth=2, foreground=below.get_facecolor())])
     return below
-
-
-def _cells(result: Any, log_odds: bool) -> tuple[Any, Any, Any]:
-    """Return edges and counts of the histogram; or scores and counts, where scores are few and repeat."""
-    if not getattr(result, "discrete", False):
-        positions = 1 / (1 + np.exp(-np.arange(-14, 14.1, 0.5)))
-        return evenly(result.by_outcome, positions if log_odds else None)
-    edges, positive, negative = result.by_outcome
-    cell = np.minimum(np.searchsorted(edges, result.score, side="right") - 1, positive.size - 1)
-    share = positive[cell] / np.maximum(positive + negative, 1e-300)[cell]
-    return result.score, result.n_eff * share, result.n_eff * (1 - share)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.curves.appearance import dwarfed, outcome_names
 from calibrant.inputs import house_style as house
 from calibrant.inputs.wording import count
 from calibrant.plot import canvas
-from calibrant.plot.canvas import Size, plain
+from calibrant.plot.canvas import Size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from calibrant.curves.histogram import ScoreHistogram
 
-UNEVEN = 5.0  # sides whose largest cells differ by this factor ask for a log axis
 TOPS = "_calibrant_tops"  # the attribute of a panel with the largest counts drawn so far
 UP: dict[str, Any] = {"facecolor": house.SOFT, "edgecolor": house.SOFT, "linewidth": 0.6}
 DOWN: dict[str, Any] = {"facecolor": house.TINT, "edgecolor": house.GREY, "linewidth": 0.8}
@@ -67,7 +67,7 @@ def mirrored(ax: Any, cells: Any, peers: Sequence[Any] = (), color: str | None =
     tops = [max(float(peer[i].max(initial=0.0)) for peer in (cells, *peers)) for i in (1, 2)]
     up, down = np.maximum(tops, getattr(ax, TOPS, (0.0, 0.0)))
     setattr(ax, TOPS, (up, down))
-    log = ax.get_yscale() == "symlog" or any(_dwarfed(*peer[1:]) for peer in (cells, *peers))
+    log = ax.get_yscale() == "symlog" or any(dwarfed(*peer[1:]) for peer in (cells, *peers))
     for sign, rows, style, label in zip((1, -1), counts, (UP, DOWN), labels, strict=True):
         if len(x) == len(rows):
             ink = color or (UP["facecolor"] if sign > 0 else DOWN["edgecolor"])
@@ -91,18 +91,8 @@ def mirrored(ax: Any, cells: Any, peers: Sequence[Any] = (), color: str | None =
 
 def outcomes(result: Any) -> tuple[str, str]:
     """Return the names of the two outcomes."""
-    reading = canvas.reading_of(result)
-    if reading.event:
-        return reading.positive, reading.negative
-    return ("positive", "negative") if result.label is None else (f"class {plain(result.label, 12)}", "other")
-
-
-def _dwarfed(positive: Any, negative: Any) -> bool:
-    """Whether some cell, or the smaller side as a whole, would be too low to see."""
-    cells = np.concatenate([positive, negative])
-    most = cells.max(initial=0.0)
-    tops = [counts.max() for counts in (positive, negative) if counts.any()]
-    return bool(tops) and bool(most > min(house.DWARFED * np.median(cells[cells > 0]), UNEVEN * min(tops)))
+    positive, negative = (canvas.plain(name) for name in outcome_names(result))
+    return positive, negative
 
 
 def _ticks(ax: Any) -> int:

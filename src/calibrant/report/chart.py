@@ -1,32 +1,59 @@
-"""The pictures of the report: what a score really means, and which classes take probability from which."""
+"""The pictures of the report: curves, intervals, costs, and which classes take probability from which."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
 from calibrant.assessment import Odds
 from calibrant.assessment.probability_transfer import ClassTransfer
-from calibrant.curves import ReliabilityCurve, ReliabilityDiagram
+from calibrant.curves import ReliabilityCurve, ReliabilityDiagram, appearance
+from calibrant.decisions import BestThreshold
+from calibrant.decisions.decision import COST_THRESHOLDS
 from calibrant.inference.result import Estimate
-from calibrant.inputs.wording import counted, points, short, size_name, with_interval
+from calibrant.inputs import house_style as house
+from calibrant.inputs.house_style import BLUE, GREY, INK, LINE, ORANGE, SIDES, SOFT, sides
+from calibrant.inputs.wording import (
+    count,
+    counted,
+    number,
+    percent,
+    points,
+    points_with_ends,
+    short,
+    size_name,
+)
+from calibrant.inputs.wording import with_interval as interval_text
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
-from calibrant.report.svg import BLUE, FAINT, GREY, INK, ORANGE, Axis, area, drawing, path, tag, text
+from calibrant.report.svg import Axis, area, drawing, path, runs, tag, text
 from calibrant.settings import REPORT
+from calibrant.tasks import get_notion
 
-LEFT, TOP, SIDE, STRIP = 74.0, 10.0, 520.0, 76.0
-WIDTH, HEIGHT = 612.0, 672.0
-# The foot of the histogram, a little below the square.
-FOOT = TOP + SIDE + 14 + STRIP
-# The ends of the log-odds axis at most, and the share of the rows beyond each; the axis comes first where
-# most scores lie so near to 0 or 1.
-SHARPEST, BEYOND, CROWDED = 1e-8, 0.01, 0.02
-# A largest bar this many times the median one asks for a log scale.
-DWARFED = 25.0
+
+class Frame(NamedTuple):
+    """The square, the histogram below it down to `foot`, and the size of the type."""
+
+    left: float
+    top: float
+    side: float
+    right: float
+    foot: float
+    strip: float
+    size: int
+
+
+# The drawing of a wide page, and one 360 pixels wide.
+WIDE = Frame(66.0, 26.0, 524.0, 590.0, 680.0, 100.0, 14)
+NARROW = Frame(50.0, 24.0, 298.0, 348.0, 424.0, 76.0, 12)
+COMPACT = 360.0  # width of drawings that stand on every page
+TINT, SLIVER = 0.22, 0.015  # opacity of a band at its strongest, and least share of the axis of one colour
+SIDE_CLASSES = ("too-high", "too-low", "in-line")
+HIDDEN = {"visibility": "hidden"}
+HALO: dict[str, Any] = {"stroke": "#fff", "stroke_width": 4, "paint_order": "stroke"}
 # The heat map: space for names at the left and above, the width of all cells, and their deepest shade.
 NAMES, ABOVE, CELLS, DEEPEST = 112.0, 84.0, 320.0, 0.55
 # Classes up to which cells hold numbers.
@@ -46,57 +73,63 @@ class Picture:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Lowest and highest score of the log-odds axis."""
-        edges, total = self.odds.edges, np.cumsum(self.odds.counts)
-        first = int(np.searchsorted(total, BEYOND * total[-1]))
-        last = int(np.searchsorted(total, (1 - BEYOND) * total[-1]))
-        low, high = max(float(edges[first]), SHARPEST), min(float(edges[last + 1]), 1 - SHARPEST)
-        return min(low, 0.4), max(high, 0.6)
+        """Lowest and highest score and frequency of the log-odds axes."""
+        return appearance.log_odds_limits(self.curve)
 
-    @property
-    def heights(self) -> tuple[float, float]:
-        """Lowest and highest frequency beside it: those that so many rows can tell from 0 and 1."""
-        (low, high), least = self.ends, min(1 / (3 * max(self.curve.n, 1.0)), 0.4)
-        return max(low, least), min(high, 1 - least)
-
-    @property
-    def crowded(self) -> bool:
-        """Whether most scores lie at the ends of the even axis."""
-        edges, counts = self.odds.edges, self.odds.counts
-        outside = (edges[1:] <= CROWDED) | (edges[:-1] >= 1 - CROWDED)
-        return float(counts[outside].sum()) > 0.5 * float(counts.sum())
-
-    def svg(self, name: str, *, odds: bool, paper: bool = False) -> Markup:
-        """Draw it on one of the two axes; on paper of its own where the page may be dark."""
-        low, high = self.ends if odds else (0.0, 1.0)
-        x = Axis(LEFT, SIDE, low, high, odds)
-        y = Axis(TOP + SIDE, -SIDE, *(self.heights if odds else (0.0, 1.0)), odds)
-        within = (self.curve.score >= low) & (self.curve.score <= high)
-        shown = replace(self.curve, value=np.where(within, self.curve.value, np.nan))
-        histogram = (self.odds.edges, self.odds.counts) if odds else self.curve.histogram
+    def svg(self, name: str, *, log_odds: bool = False, narrow: bool = False, paper: bool = False) -> Markup:
+        """Draw it on even or log-odds axes; on paper of its own where the page may be dark."""
+        frame = NARROW if narrow else WIDE
+        left, top, side, right, foot, _, size = frame
+        ends, bottom = self.ends if log_odds else (0.0, 1.0), top + side
+        x, y = Axis(left, side, *ends, log_odds), Axis(bottom, -side, *ends, log_odds)
+        width, height, curve = right + 14.0, foot + 3.4 * size, self.curve
+        too_low, too_high = (_side(k, "fill", "halo") | HALO for k in (1, 0))
         parts = [
-            *([tag("rect", width=WIDTH, height=HEIGHT, fill="#fff")] if paper else []),
-            *_frame(x, y, self.axis_names),
-            *_counts(x, *histogram),
-            *_line(shown, x, y),
-            *_bins(self.odds.diagram if odds else self.diagram, x, y),
-            tag("line", class_="cross", x1=0, x2=0, y1=TOP, y2=FOOT, stroke=INK, visibility="hidden"),
-            tag("circle", class_="spot", cx=0, cy=0, r=5, fill=INK, visibility="hidden"),
+            *([tag("rect", width=width, height=height, fill="#fff")] if paper else []),
+            *_frame(frame, x, y, self.axis_names, curve),
+            *_histogram(frame, x, curve),
+            *([] if curve.discrete else _bins(self.odds.diagram if log_odds else self.diagram, x, y)),
+            *_line(curve, x, y, 2.2 if narrow else 3.0),
+            *_single_rows(curve, x, y, 0.6 * size),
+            text(SIDES[1], left + 8, top + 2.1 * size, size, **too_low),
+            text(SIDES[0], right - 8, bottom - 1.3 * size, size, text_anchor="end", **too_high),
+            tag("line", class_="cross", x1=0, x2=0, y1=top, y2=foot, stroke=INK, **HIDDEN),
+            tag("circle", class_="spot", cx=0, cy=0, r=5, fill=INK, **HIDDEN),
         ]
-        return drawing(WIDTH, HEIGHT, self.title, self.described, name, parts)
+        place = {"data_frame": f"{left:g} {top:g} {side:g}"}
+        return drawing(width, height, self.title, self.described, name, parts, **place)
 
 
 def small(curve: ReliabilityCurve, title: str, name: str) -> Markup:
     """Draw a panel of a few square centimetres: band, curve and diagonal."""
-    side, edge = 128.0, 4.0
-    x, y = Axis(edge, side), Axis(edge + side, -side)
-    parts = [
-        tag("rect", x=edge, y=edge, width=side, height=side, fill="none", stroke=FAINT, class_="box"),
-        _diagonal(edge, edge + side, edge + side, edge),
-        *_line(curve, x, y, 1.5),
-    ]
     words = f"Frequency against score, both from 0 to 1, for {title}."
-    return drawing(2 * edge + side, 2 * edge + side, title, words, name, parts)
+    return drawing(136.0, 136.0, title, words, name, _panel(curve, Axis(4.0, 128.0), Axis(132.0, -128.0)))
+
+
+def thumbnail(curve: ReliabilityCurve, title: str, name: str) -> Markup:
+    """Draw the curve for a place 200 pixels wide, with single rows, the ends of its axes and their names."""
+    x, y, reading = Axis(22.0, 172.0), Axis(190.0, -172.0), get_notion(curve.notion).reading
+    parts = [
+        *_panel(curve, x, y, 2.2),
+        *_single_rows(curve, x, y, 6.0),
+        text(reading.frequency, 0, 12),
+        *(
+            text(words, at, 205, text_anchor="middle")
+            for words, at in ((reading.score, 108), (0, 22), (1, 191))
+        ),
+        *(text(words, 16, at, text_anchor="end") for words, at in ((0, 190), (1, 28))),
+    ]
+    words = f"{reading.frequency.capitalize()} against {reading.score}, both from 0 to 1, for {title}."
+    return drawing(200.0, 210.0, title, words, name, parts, class_="drawing thumbnail")
+
+
+def _panel(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 1.8) -> list[Markup]:
+    box = {"x": x.start, "y": y.start + y.length, "width": x.length, "height": x.length}
+    return [
+        tag("rect", **box, fill="none", stroke=LINE, class_="grid"),
+        _diagonal(x, y),
+        *_line(curve, x, y, width),
+    ]
 
 
 def bar(estimate: Estimate, top: float, *, strong: bool = False) -> Markup:
@@ -104,76 +137,197 @@ def bar(estimate: Estimate, top: float, *, strong: bool = False) -> Markup:
     x, width = Axis(4.0, 142.0, 0.0, max(top, 1e-9)), 3 if strong else 2
     values = (estimate.low, estimate.high, estimate.value, estimate.null.mean)
     a, b, at, usual = (float(x(min(value, top))) for value in values)
-    return tag(
-        "svg",
-        tag("line", x1=4.0, x2=146.0, y1=9.0, y2=9.0, stroke=FAINT, class_="grid"),
+    return _cell(
+        tag("line", x1=4.0, x2=146.0, y1=9.0, y2=9.0, stroke=LINE, class_="grid"),
         tag("line", x1=usual, x2=usual, y1=2.0, y2=16.0, stroke=GREY, class_="null", stroke_dasharray="2"),
-        tag("line", x1=a, x2=b, y1=9.0, y2=9.0, stroke=BLUE, class_="curve", stroke_width=width),
-        tag("circle", cx=at, cy=9.0, r=width + 1.5, fill=BLUE, class_="spot-blue"),
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox="0 0 150 18",
-        width=150,
-        height=18,
-        aria_hidden="true",
-        class_="bar",
+        *_interval(a, b, at, 9.0, width),
     )
 
 
-def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.5) -> list[Markup]:
-    """Return the curve with its band, dashed where few rows speak; or a point with a bar for each score."""
+def signed_interval(
+    gap: float, low: float, high: float, null_low: float, null_high: float, limit: float
+) -> Markup:
+    """Draw a calibration gap for a cell of a table: scores that are too low left of 0, too high right of it.
+
+    The gap is frequency minus score, so that it is below 0 where scores are too high. `null_low` to
+    `null_high` is its range expected if calibrated, and `limit` the largest gap of the table.
+    """
+    limit = max(limit, 1e-9)
+    x, values = (
+        Axis(146.0, -142.0, -limit, limit),
+        np.clip((low, high, gap, null_low, null_high), -limit, limit),
+    )
+    b, a, at, right, left = x(values).tolist()
+    return _cell(
+        tag("rect", x=left, y=3.0, width=right - left, height=12.0, fill=LINE, class_="expected"),
+        tag("line", x1=75.0, x2=75.0, y1=0.0, y2=18.0, stroke=GREY, class_="null"),
+        *_interval(a, b, at, 9.0, 2, int(sides(0.0, low, high))),
+    )
+
+
+def _cell(*parts: Markup) -> Markup:
+    size = {"viewBox": "0 0 150 18", "width": 150, "height": 18}
+    return tag("svg", *parts, xmlns="http://www.w3.org/2000/svg", **size, aria_hidden="true", class_="bar")
+
+
+def _side(k: int, paint: str, kind: str) -> dict[str, Any]:
+    """Return colour and classes of what lies on one of the sides."""
+    return {paint: house.SIDE_COLORS[k], "class_": f"{kind} {SIDE_CLASSES[k]}"}
+
+
+def _interval(a: float, b: float, at: float, y: float, width: float, k: int | None = None) -> list[Markup]:
+    """Return a line from `a` to `b` with a dot."""
+    line, dot = {"stroke": BLUE, "class_": "curve blue"}, {"fill": BLUE, "class_": "dot blue"}
+    if k is not None:
+        line, dot = _side(k, "stroke", "curve"), _side(k, "fill", "dot")
+    ends = {"x1": a, "x2": b, "y1": y, "y2": y, "stroke_width": width}
+    return [tag("line", **ends, **line), tag("circle", cx=at, cy=y, r=width + 1.5, **dot)]
+
+
+def certainty(estimate: Estimate) -> Markup:
+    """Draw the error with its interval, and the range expected if calibrated, on one axis of points."""
+    null, level = estimate.null, percent(estimate.level)
+    often = null.quantiles.get(0.95, null.mean)
+    x = Axis(8.0, COMPACT - 24, 0.0, 108 * max(estimate.high, often, 1e-5))
+    values = (null.mean, often, estimate.low, estimate.high, estimate.value)
+    mean, end, low, high, at = x(100 * np.array(values)).tolist()
+    value, *ends = points_with_ends(estimate.value, estimate.low, estimate.high)
+    found = f"calibration error {value} ({level} interval {' to '.join(ends)})"
+    expected = f"{house.EXPECTED}: {points(null.mean)} (95 % below {points(often)})"
+    parts = [
+        *_grid(x, 92.0, 20.0),
+        text(found, 8, 14, fill=INK, class_="known"),
+        *_interval(low, high, at, 30.0, 4),
+        text(expected, 8, 54, class_="halo", **HALO),
+        tag("rect", x=8.0, y=62.0, width=end - 8, height=12.0, fill=GREY, class_="expected"),
+        tag("line", x1=mean, x2=mean, y1=60.0, y2=76.0, stroke=INK, class_="mark", stroke_width=2),
+        text("percentage points", COMPACT / 2, 126, text_anchor="middle"),
+    ]
+    title, words = "How certain the error is", f"{found}; {expected}; in percentage points."
+    return drawing(COMPACT, 132.0, title, words, "certainty", parts, class_="drawing compact")
+
+
+def costs(best: BestThreshold, level: float) -> Markup:
+    """Draw the cost at every threshold, with the threshold in use and the best one with its interval."""
+    log_odds, bottom, top = best._axes
+    ends = (float(COST_THRESHOLDS[0]), float(COST_THRESHOLDS[-1])) if log_odds else (0.0, 1.0)
+    x, y = Axis(56.0, COMPACT - 70, *ends, log_odds), Axis(236.0, -170.0, bottom, top)
+    cost = np.asarray(best.costs)
+    line = path(x(COST_THRESHOLDS), y(np.where(cost <= top, cost, np.nan)))
+    low, high, at = x(np.clip((best.low, best.high, best.value), *ends)).tolist()
+    yours = f"your threshold {best.implied_threshold:.3g}: cost {number(best.cost_as_is)}"
+    where = {0.0: "always act", np.inf: "never act"}.get(
+        best.value, f"{best.value:.2g} ({percent(level)} interval {best.low:.2g} to {best.high:.2g})"
+    )
+    least, up = f"best {where}: cost {number(best.cost)}", float(y(best.cost))
+    square: dict[str, Any] = {"width": 9.0, "height": 9.0, "fill": INK, "class_": "mark"}
+    dot, orange = (
+        {"r": 5, "fill": ORANGE, "class_": "dot orange"},
+        {"stroke": ORANGE, "class_": "curve orange"},
+    )
+    parts = [
+        tag("rect", x=2.0, y=5.0, **square),
+        text(yours, 18, 14, fill=INK, class_="known"),
+        tag("circle", cx=6.5, cy=27.5, **dot),
+        text(least, 18, 32, fill=INK, class_="known"),
+        text("cost per row", 0, 54),
+        *_grid(x, 236.0, 66.0),
+        *_grid(y, 56.0, COMPACT - 14),
+        tag("path", d=line, fill="none", stroke=BLUE, stroke_width=2, class_="curve blue"),
+        tag("line", x1=low, x2=high, y1=up, y2=up, stroke_width=3, **orange),
+        tag("circle", cx=at, cy=up, **dot),
+        tag("rect", x=float(x(best.implied_threshold)) - 4.5, y=float(y(best.cost_as_is)) - 4.5, **square),
+        text("threshold", COMPACT / 2, 270, text_anchor="middle"),
+    ]
+    words = f"{yours}; {least}."
+    return drawing(COMPACT, 276.0, "Cost against threshold", words, "costs", parts, class_="drawing compact")
+
+
+def _grid(axis: Axis, start: float, end: float, size: int = 12) -> list[Markup]:
+    """Return lines across an axis from `start`, where the values stand, to `end`; size 0 leaves these out."""
+    parts, along, lines = [], axis.length > 0, ""
+    for value, words in axis.ticks:
+        at = float(axis(value))
+        lines += f"M{at:.1f} {start:g}V{end:g}" if along else f"M{start:g} {at:.1f}H{end:g}"
+        place = (at, start + 1.3 * size, "middle") if along else (start - 7, at + 0.35 * size, "end")
+        parts += [text(words, *place[:2], size, text_anchor=place[2])] if size else []
+    return [tag("path", d=lines, stroke=LINE, class_="grid"), *parts]
+
+
+def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Markup]:
+    """Return the curve with its band, fading with the number of rows; or a dot with a bar for each score."""
     if curve.discrete:
         return _each_score(curve, x, y, width)
-    curve = curve._thinned()
-    firm = curve.n_eff >= REPORT.assessed_rows
-    # A node on either side, so that dashed and solid segments meet.
-    near = firm | np.roll(firm, 1) | np.roll(firm, -1)
-    parts = []
-    if curve.low is not None and curve.high is not None:
-        known = np.isfinite(curve.value)
-        low, high = (np.where(known, end, np.nan) for end in (curve.low, curve.high))
-        outline = area(x(curve.score), y(low), y(high))
-        parts.append(tag("path", d=outline, class_="band", fill=BLUE, fill_opacity="0.2"))
-    style: dict[str, Any] = {"class_": "curve", "fill": "none", "stroke": BLUE}
-    for held, more in (
-        (~firm, {"stroke_width": 1, "stroke_dasharray": "3 3"}),
-        (near & firm, {"stroke_width": width}),
-    ):
-        line = path(x(curve.score), y(np.where(held, curve.value, np.nan)))
-        if line:
-            parts.append(tag("path", d=line, **style, **more))
-    return parts
+    shown: Any = appearance.on_log_odds(curve, x.low, x.high) if x.odds else curve._thinned()
+    at, known = x(shown.score), np.isfinite(shown.value)
+    step = appearance.strength(at, shown.n_eff)
+    side = np.full(at.shape, 2) if shown.low is None else sides(shown.score, shown.low, shown.high)
+    side[step == 0] = 2
+    for run in (run for k in (0, 1) for run in runs(side == k)):
+        if at[run.stop - 1] - at[run.start] < SLIVER * x.length:
+            side[run] = 2
+    bands, lines = [], []
+    for strength, k in sorted({*zip(step[known].tolist(), side[known].tolist(), strict=True)}):
+        held = known & (side == k) & (step == strength)
+        held |= known & np.append(False, held[:-1])  # so that neighbours meet
+        value = y(np.where(held, shown.value, np.nan))
+        if shown.low is not None and strength > 0:
+            ends = (y(np.where(held, end, np.nan)) for end in (shown.low, shown.high))
+            opacity = f"{TINT * strength:.2f}"
+            bands.append(tag("path", d=area(at, *ends), fill_opacity=opacity, **_side(k, "fill", "band")))
+        style = {
+            "fill": "none",
+            "stroke_opacity": f"{0.6 + 0.4 * strength:.2f}",
+            **_side(k, "stroke", "curve"),
+        }
+        thin = width * (0.4 + 0.6 * strength)
+        lines.append(tag("path", d=path(at, value), stroke_width=thin, **style))
+    # Smoothed edges would leave seams between neighbours.
+    return [tag("g", *bands, shape_rendering="crispEdges"), *lines]
 
 
 def _each_score(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Markup]:
+    """Return a dot with one interval for each score; grey and hollow where few rows have it."""
     parts = []
     low, high = (curve.value if end is None else end for end in (curve.low, curve.high))
-    columns = (curve.score, curve.value, low, high, curve.n_eff)
-    for score, frequency, a, b, rows in zip(*columns, strict=True):
+    columns = (curve.score, curve.value, low, high, curve.n_eff, sides(curve.score, low, high))
+    for score, frequency, a, b, rows, side in zip(*columns, strict=True):
         if np.isnan(frequency):
             continue
-        at, dashes = float(x(score)), {} if rows >= REPORT.assessed_rows else {"stroke_dasharray": "3 3"}
-        words = f"score {score:.4g}: {with_interval(frequency, a, b)}, {_size(rows, curve.n)}"
-        ends = {"x1": at, "x2": at, "y1": float(y(a)), "y2": float(y(b))}
-        bar = tag("line", **ends, stroke=BLUE, stroke_width=width, class_="curve", **dashes)
-        dot = tag("circle", cx=at, cy=float(y(frequency)), r=1.6 * width, fill=BLUE, class_="spot-blue")
-        parts.append(tag("g", tag("title", words), bar, dot))
+        few = rows < REPORT.assessed_rows
+        k, at, up = 2 if few else side, float(x(score)), float(y(frequency))
+        words = f"score {score:.4g}: {interval_text(frequency, a, b)}, {_size(rows, curve.n)}, "
+        words += "too few to assess" if few else SIDES[k]
+        style = {"stroke_width": 1, "stroke_dasharray": "3 3"} if few else {"stroke_width": width}
+        line = tag(
+            "line", x1=at, x2=at, y1=float(y(a)), y2=float(y(b)), **style, **_side(k, "stroke", "curve")
+        )
+        look = {"fill": "#fff", **_side(k, "stroke", "hollow")} if few else _side(k, "fill", "dot")
+        parts.append(tag("g", tag("title", words), line, tag("circle", cx=at, cy=up, r=1.8 * width, **look)))
+    return parts
+
+
+def _single_rows(curve: ReliabilityCurve, x: Axis, y: Axis, length: float) -> list[Markup]:
+    """Return ticks at the frame for rows with few others near them: above with the outcome, below without."""
+    parts, starts = [], (y.start + y.length, y.start - length)
+    names = appearance.outcome_names(curve)
+    for rows, start, name in zip(appearance.single_rows(curve), starts, names, strict=True):
+        at = [float(x(score)) for score in rows if x.low <= score <= x.high]
+        if at:
+            d = "".join([f"M{place:.1f} {start:.1f}v{length:.1f}" for place in at])
+            title = tag("title", f"single rows, {name}: too few near each other for a band")
+            parts.append(tag("path", title, d=d, stroke=SOFT, stroke_width=1.2, class_="rows"))
     return parts
 
 
 def _bins(diagram: ReliabilityDiagram, x: Axis, y: Axis) -> list[Markup]:
     parts = []
-    most = float(np.max(diagram.count, initial=1.0))
     columns = (diagram.score, diagram.frequency, diagram.low, diagram.high, diagram.count)
     for score, frequency, low, high, rows in zip(*columns, strict=True):
-        if not rows > 0:
-            continue
-        at, size = float(x(score)), 2.0 + 4 * float(np.sqrt(np.sqrt(rows / most)))
-        ends = {"y1": float(y(low)), "y2": float(y(high))}
-        words = f"bin at {score:.4g}: {with_interval(frequency, low, high)}, {_size(rows, diagram.n)}"
-        stroke = tag("line", x1=at, x2=at, **ends, stroke=ORANGE, class_="bin-bar")
-        dot = tag("circle", cx=at, cy=float(y(frequency)), r=size, fill=ORANGE, stroke="#fff", class_="bin")
-        parts.append(tag("g", tag("title", words), stroke, dot))
-    return parts
+        if rows >= REPORT.assessed_rows and x.low <= score <= x.high:
+            words = f"bin at {score:.4g}: {interval_text(frequency, low, high)}, {_size(rows, diagram.n)}"
+            parts.append(tag("circle", tag("title", words), cx=float(x(score)), cy=float(y(frequency)), r=2))
+    return [tag("g", *parts, fill="none", stroke=GREY, class_="bin")]
 
 
 def _size(rows: float, n: float) -> str:
@@ -181,53 +335,64 @@ def _size(rows: float, n: float) -> str:
     return counted(round(rows), "row") if size_name(n) == "rows" else f"effective sample size {rows:,.0f}"
 
 
-def _counts(x: Axis, edges: Any, counts: Any) -> list[Markup]:
-    top = float(np.max(counts, initial=0.0))
-    if not top > 0:
+def _histogram(frame: Frame, x: Axis, curve: ReliabilityCurve) -> list[Markup]:
+    """Return the rows with the outcome upwards and those without it downwards, on one scale."""
+    at, *counts = appearance.cells(curve, x.odds)
+    tops, log = [float(rows.max(initial=0.0)) for rows in counts], appearance.dwarfed(*counts)
+    if not max(tops) > 0:
         return []
-    log = bool(top > DWARFED * float(np.median(counts[counts > 0])))
-    height = STRIP * (np.log1p(counts) / np.log1p(top) if log else counts / top)
-    left, right = x(edges[:-1]), x(edges[1:])
+    first, _, _, right, foot, strip, size = frame
+    scaled, title = np.log1p if log else np.asarray, f"{size_name(curve.n)} by score and outcome"
+    up, down = (float(scaled(max(top, 1e-9))) for top in tops)
+    up, down = max(up, 0.15 * down), max(down, 0.15 * up)  # room for the label of the smaller side
+    unit = strip / (up + down)
+    zero = foot - unit * down
+    bars = (x(at) - 0.4 * size, x(at) + 0.4 * size) if curve.discrete else (x(at[:-1]), x(at[1:]))
     parts = [
-        tag("rect", x=a, y=FOOT - h, width=b - a, height=h, fill=GREY, class_="hist")
-        for a, b, h in zip(left.tolist(), right.tolist(), height.tolist(), strict=True)
-        if h > 0 and b > a
+        tag("line", x1=first, x2=right, y1=zero, y2=zero, stroke=GREY, class_="box"),
+        text(f"{title}, log scale" if log else title, first, foot - strip - 0.6 * size, size),
     ]
-    middle = FOOT - STRIP / 2
-    turned = {"text_anchor": "middle", "transform": f"rotate(-90 12 {middle:g})"}
-    size = size_name(float(np.sum(counts))).replace("sample size", "n")  # there is little space
-    parts.append(text(f"{size}, log" if log else size, 12, middle, 13, **turned))
-    most = f"{top:,.0f}"
-    parts.append(text(most, LEFT - 7, FOOT - STRIP + 9, 11, text_anchor="end"))
+    names = appearance.outcome_names(curve)
+    for sign, rows, top, name in zip((1, -1), counts, tops, names, strict=True):
+        tips = zero - sign * np.maximum(unit * scaled(rows), 1.0)
+        d, last = "", np.nan
+        for a, b, tip in np.stack([*bars, tips], axis=1)[(rows > 0) & (bars[1] > bars[0])].tolist():
+            if a != last:
+                d += f"{f'V{zero:.1f}' if d else ''}M{a:.1f} {zero:.1f}"
+            d, last = f"{d}V{tip:.1f}H{b:.1f}", b
+        style = {"class_": "hist"} if sign > 0 else {"class_": "hist other", "fill_opacity": "0.5"}
+        third, end = max(len(rows) // 3, 1), foot - strip + 0.75 * size if sign > 0 else foot - 0.15 * size
+        emptier = float(rows[:third].sum()) < float(rows[-third:].sum())
+        place, anchor = (first + 5, "start") if emptier else (right - 5, "end")
+        parts += [
+            tag("path", d=f"{d}V{zero:.1f}" if d else "", fill=SOFT, **style),
+            text(name, place, end, size, text_anchor=anchor, class_="halo", **HALO),
+            text(f"{top:.1f}" if 0 < top < 1 else count(round(top)), first - 7, end, size, text_anchor="end"),
+        ]
     return parts
 
 
-def _frame(x: Axis, y: Axis, names: tuple[str, str]) -> list[Markup]:
-    """Return the grid, ticks, the diagonal and the names of the axes."""
-    right = LEFT + SIDE
-    parts: list[Markup] = []
-    for score, words in x.ticks:
-        at = float(x(score))
-        parts.append(tag("line", x1=at, x2=at, y1=TOP, y2=FOOT, stroke=FAINT, class_="grid"))
-        parts.append(text(words, at, FOOT + 18, 12, text_anchor="middle"))
-    for frequency, words in y.ticks:
-        up = float(y(frequency))
-        parts.append(tag("line", x1=LEFT, x2=right, y1=up, y2=up, stroke=FAINT, class_="grid"))
-        parts.append(text(words, LEFT - 7, up + 4, 12, text_anchor="end"))
-    first, last = max(x.low, y.low), min(x.high, y.high)
-    turned = {"text_anchor": "middle", "transform": f"rotate(-90 12 {TOP + SIDE / 2:g})"}
-    parts += [
-        _diagonal(*(float(v) for v in (x(first), y(first), x(last), y(last)))),
-        tag("rect", x=LEFT, y=TOP, width=SIDE, height=SIDE, fill="none", stroke=GREY, class_="box"),
-        tag("line", x1=LEFT, x2=right, y1=FOOT, y2=FOOT, stroke=GREY, class_="box"),
-        text(names[0], LEFT + SIDE / 2, FOOT + 40, 14, text_anchor="middle", fill=INK),
-        text(names[1], 12, TOP + SIDE / 2, 14, fill=INK, **turned),
+def _frame(frame: Frame, x: Axis, y: Axis, names: tuple[str, str], curve: ReliabilityCurve) -> list[Markup]:
+    """Return the grid, ticks, the diagonal, and the names of the axes."""
+    left, top, side, right, foot, strip, size = frame
+    first = max(x.low, curve.support[0] if get_notion(curve.notion).top else 0.0)
+    shade = {"x": left, "y": top, "width": float(x(first)) - left, "height": side, "fill_opacity": "0.4"}
+    middle, named = {"text_anchor": "middle"}, {"fill": INK, "class_": "known"}
+    return [
+        *([tag("rect", **shade, fill=LINE, class_="outside")] if first > x.low else []),
+        *_grid(x, top + side, top, 0),
+        *_grid(x, foot, foot - strip, size),
+        *_grid(y, left, right, size),
+        _diagonal(x, y, first),
+        tag("rect", x=left, y=top, width=side, height=side, fill="none", stroke=GREY, class_="box"),
+        text(names[0], left + side / 2, foot + 2.8 * size, size, **middle, **named),
+        text(names[1], 0, top - 0.7 * size, size, **named),
     ]
-    return parts
 
 
-def _diagonal(x1: float, y1: float, x2: float, y2: float) -> Markup:
-    dashes: dict[str, Any] = {"stroke": GREY, "stroke_dasharray": "6 5", "class_": "diagonal"}
+def _diagonal(x: Axis, y: Axis, first: float = 0.0) -> Markup:
+    x1, y1, x2, y2 = (float(each) for each in (x(first), y(first), x(x.high), y(y.high)))
+    dashes = {"stroke": GREY, "stroke_dasharray": "6 5", "class_": "diagonal"}
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, **dashes)
 
 
@@ -250,9 +415,9 @@ def heat(where: ProbabilityTransfer, names: Sequence[str], pairs: Sequence[Class
             words += f"{'from' if value >= 0 else 'to'} {names[j]}"
             shade = f"{DEEPEST * abs(value) / most:.3f}"
             cell = [tag("rect", **place, **takes, fill_opacity=shade)]
-            cell.append(tag("rect", **place, fill="none", stroke=FAINT, class_="grid"))
+            cell.append(tag("rect", **place, fill="none", stroke=LINE, class_="grid"))
             if k != j and classes <= NUMBERED:
-                text_style: dict[str, Any] = {"fill": GREY}
+                text_style: dict[str, Any] = {"fill": SOFT}
                 if known:
                     text_style = {"fill": INK, "class_": "known", "font_weight": "bold"}
                 centre = place["x"] + size / 2, place["y"] + size / 2 + 5

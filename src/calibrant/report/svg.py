@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
+from calibrant.inputs.house_style import SOFT, log_odds_ticks
 from calibrant.score_data import Array
 
-INK, GREY, FAINT, BLUE, ORANGE = "#1a1a1a", "#666666", "#dddddd", "#0072b2", "#b34700"
 FONT = "system-ui, sans-serif"
+# Least distance of ticks, and largest distance of a point from the line that replaces it.
+APART, STRAIGHT = 48, 0.4
 
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
@@ -36,35 +38,42 @@ def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     return Markup(f"<{name}{given}>{inside}</{name}>" if children else f"<{name}{given}/>")
 
 
-def _short(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+def _short(value: float, decimals: int = 2) -> str:
+    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
 
 
-def text(words: Any, x: float, y: float, size: int = 12, *, fill: str = GREY, **more: Any) -> Markup:
+def text(words: Any, x: float, y: float, size: int = 12, *, fill: str = SOFT, **more: Any) -> Markup:
     """Make a line of text."""
-    return tag("text", words, x=float(x), y=float(y), font_size=size, fill=fill, font_family=FONT, **more)
+    return tag("text", words, x=float(x), y=float(y), font_size=size, fill=fill, **more)
 
 
-def path(x: Array, y: Array, *, closed: bool = False) -> str:
-    """Return a path through points; it breaks where there is none.
+def path(x: Array, y: Array) -> str:
+    """Return a path through points, fewer where they lie on a line; it breaks where there is none.
 
-    >>> path(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 1.0, np.nan, 5.0]))
-    'M0 0L1 1'
+    >>> path(np.array([0.0, 1.0, 2.0, 3.0, 4.0]), np.array([0.0, 1.0, 2.0, np.nan, 5.0]))
+    'M0 0L2 2'
     """
-    parts = []
-    for run in runs(np.isfinite(x) & np.isfinite(y)):
-        points = [f"{_short(a)} {_short(b)}" for a, b in zip(x[run].tolist(), y[run].tolist(), strict=True)]
-        if len(points) > 1:
-            parts.append("M" + "L".join(points) + ("Z" if closed else ""))
-    return "".join(parts)
+    parts = (_points(x[run], y[run]) for run in runs(np.isfinite(x) & np.isfinite(y)))
+    return "".join([f"M{points}" for points in parts if "L" in points])
 
 
 def area(x: Array, low: Array, high: Array) -> str:
     """Return the outline between two curves, where both are known."""
-    return "".join(
-        path(np.concatenate([x[run], x[run][::-1]]), np.concatenate([high[run], low[run][::-1]]), closed=True)
-        for run in runs(np.isfinite(low) & np.isfinite(high))
-    )
+    known = [run for run in runs(np.isfinite(low) & np.isfinite(high)) if run.stop - run.start > 1]
+    return "".join([f"M{_points(x[run], high[run])}L{_points(x[run], low[run], -1)}Z" for run in known])
+
+
+def _points(x: Array, y: Array, step: int = 1) -> str:
+    """Return points in one direction, without those that the line through others nearly meets."""
+    kept, spans = {0, len(x) - 1}, [(0, len(x) - 1)]
+    while spans:
+        a, b = spans.pop()
+        distance = np.abs(y[a : b + 1] - np.interp(x[a : b + 1], x[[a, b]], y[[a, b]]))
+        middle = a + int(distance.argmax())
+        if distance.max() > STRAIGHT and a < middle < b:
+            kept.add(middle)
+            spans += [(a, middle), (middle, b)]
+    return "L".join([f"{_short(x[i], 1)} {_short(y[i], 1)}" for i in sorted(kept)[::step]])
 
 
 def runs(mask: Array) -> Iterable[slice]:
@@ -80,6 +89,9 @@ def runs(mask: Array) -> Iterable[slice]:
 @dataclass(frozen=True)
 class Axis:
     """From scores to positions: evenly, or by their log odds.
+
+    >>> [words for _, words in Axis(0.0, 300.0, 0.0, 7.3).ticks]
+    ['0', '2', '4', '6']
 
     Parameters
     ----------
@@ -111,24 +123,19 @@ class Axis:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Round scores within the ends, and how to write them."""
-        if not self.odds:
-            return [(k / 5, f"{k / 5:g}") for k in range(6)]
-        ticks = [(0.5, "0.5")]
-        for k in range(1, 10):
-            power = f"10⁻{'⁰¹²³⁴⁵⁶⁷⁸⁹'[k]}"
-            few = k < 4
-            ticks.append((10.0**-k, f"{10.0**-k:g}" if few else power))
-            ticks.append((1 - 10.0**-k, f"{1 - 10.0**-k:g}" if few else f"1−{power}"))
-        kept = sorted(tick for tick in ticks if self.low <= tick[0] <= self.high)
-        # As many as fit; always the middle.
-        step = -(-len(kept) // 12)
-        middle = kept.index((0.5, "0.5"))
-        return [tick for i, tick in enumerate(kept) if (i - middle) % step == 0]
+        """Round values within the ends, as many as fit, and how to write them."""
+        most = max(int(abs(self.length) / APART), 5)
+        if self.odds:
+            return list(log_odds_ticks(self.low, self.high, most).items())
+        least = (self.high - self.low) / min(most, 6)
+        power = 10.0 ** np.floor(np.log10(least))
+        step = next(power * k for k in (1, 2, 5, 10) if power * k >= least * (1 - 1e-9))
+        steps = np.arange(np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9) + 1)
+        return [(value, f"{value:.6g}") for value in (steps * step + 0.0).tolist()]
 
 
 def drawing(
-    width: float, height: float, title: str, described: str, name: str, children: Sequence[Any]
+    width: float, height: float, title: str, described: str, name: str, children: Sequence[Any], **more: Any
 ) -> Markup:
     """Make a picture with a title and a description for those who cannot see it."""
     return tag(
@@ -141,5 +148,6 @@ def drawing(
         role="img",
         aria_labelledby=f"{name}-title {name}-desc",
         id=name,
-        class_="drawing",
+        font_family=FONT,
+        **{"class_": "drawing", **more},
     )
