@@ -153,10 +153,16 @@ def p_value(p: float, least: float, at_most: str = "<=") -> str:
 
 
 def short(name: str, longest: int = 40) -> str:
-    """Return a name on one line and not too long; halves of characters are shown by their numbers."""
+    """Return a name on one line, cut in the middle if it is too long.
+
+    Halves of characters are shown by their numbers.
+
+    >>> short("model-of-2024-by-region", 12)
+    'model-…egion'
+    """
     name = name.encode("utf-8", "backslashreplace").decode()
     text = " ".join("".join(c if c.isprintable() else " " for c in name).split())
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return text if len(text) <= longest else f"{text[: longest // 2]}…{text[len(text) - (longest - 1) // 2 :]}"
 
 
 def count(number: float) -> str:

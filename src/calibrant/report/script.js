@@ -1,7 +1,7 @@
 "use strict";
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const range = document.getElementById("score");
+  const input = document.getElementById("score");
   const readout = document.getElementById("readout");
   const [left, top, side] = data.frame;
   const known = data.score.map((s, i) => i).filter((i) => data.means[i] !== null);
@@ -38,32 +38,36 @@
   };
 
   const show = (v, n) => v.toFixed(n);
+  const grouped = (v) => v.toLocaleString("en");
   // A score with as many digits as tell it from 0 and 1.
-  function written(s) {
-    const near = Math.min(s, 1 - s);
-    if (near >= 0.0095 || near <= 0) return show(s, 2);
-    if (near >= 0.00095) return show(s, 3);
-    return s < 0.5 ? near.toExponential(1) : `1 − ${near.toExponential(1)}`;
+  const written = (s) => String(Number(show(s, Math.max(2, 1 - Math.floor(Math.log10(Math.min(s, 1 - s) || 1))))));
+  // Shares as in the table: percentages whose digits follow the interval, or one in so many near 0 and 1.
+  function oneIn(v) {
+    if (v <= 0) return "0";
+    const unit = 10 ** (Math.floor(Math.log10(1 / v)) - 1);
+    return `1 in ${grouped(Math.round(1 / v / unit) * unit)}`;
+  }
+  function shares(values) {
+    if (Math.max(...values) < 0.001) return values.map(oneIn);
+    if (Math.min(...values) > 0.999) return values.map((v) => (v === 1 ? "all" : `all but ${oneIn(1 - v)}`));
+    const width = 100 * (values[values.length - 1] - values[1]) || 10;
+    const digits = Math.min(6, Math.max(0, -Math.floor(Math.log10(width))));
+    return values.map((v) => `${show(100 * v, digits)} %`);
   }
 
-  // The slider runs along the axis that is shown.
-  const odds = document.getElementById("axis-odds");
-  const shown = () => (odds.checked ? "odds" : "even");
-  let current = null;
   const nearest = (score) => data.score.reduce((a, b) => (Math.abs(b - score) < Math.abs(a - score) ? b : a));
   function read(score, settle) {
     if (data.discrete) score = nearest(score);
     const found = at(score);
-    let words = `a score of ${written(score)}: no rows nearby`;
+    let words = `score ${written(score)}: no rows nearby`;
     if (found !== null) {
-      const band = found.low === null ? "" : ` [${show(found.low, 2)}, ${show(found.high, 2)}]`;
-      words = `a score of ${written(score)} means ${show(found.means, 2)}${band}`;
-      if (found.n !== null) words += ` · ${data.size} ${Math.round(found.n).toLocaleString("en").replaceAll(",", " ")}`;
+      const texts = shares(found.low === null ? [found.means] : [found.means, found.low, found.high]);
+      const band = found.low === null ? "" : ` (${texts[1]} to ${texts[2]})`;
+      words = `score ${written(score)}: observed ${texts[0]}${band}`;
+      if (found.n !== null) words += `, ${data.size} ${grouped(Math.round(found.n))}`;
     }
-    readout.textContent = words;
-    if (settle) range.value = place[shown()](score);
-    range.setAttribute("aria-valuetext", words);
-    current = score;
+    readout.textContent = words.replace(/(\d) %/g, "$1\u00a0%");
+    if (settle) input.value = written(score);
     for (const figure of document.querySelectorAll("figure[data-axis]")) {
       const axis = figure.dataset.axis;
       const x = left + side * place[axis](score);
@@ -91,14 +95,31 @@
     svg.addEventListener("pointermove", follow);
     svg.addEventListener("pointerdown", follow);
   }
-  range.addEventListener("input", () => read(back[shown()](Number(range.value)), false));
-  for (const choice of document.querySelectorAll(".switch")) {
-    choice.addEventListener("change", () => read(current, true));
-  }
+  input.addEventListener("input", () => {
+    const score = input.valueAsNumber;
+    if (score >= 0 && score <= 1) read(score, false);
+  });
   if (known.length > 0) {
-    for (const part of document.querySelectorAll(".reader")) part.hidden = false;
-    const first = data.score[known[0]], last = data.score[known[known.length - 1]];
-    read(Math.round(50 * (first + last)) / 100, true);
+    document.querySelector(".reader").hidden = false;
+    read(data.example === null ? data.score[known[known.length >> 1]] : data.example, true);
+  }
+
+  for (const button of document.querySelectorAll(".copy")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      getSelection().selectAllChildren(button.previousElementSibling);
+      button.textContent = document.execCommand("copy") ? "Copied" : "Selected";
+    });
+  }
+  for (const filter of document.querySelectorAll(".filter input")) {
+    filter.parentElement.hidden = false;
+    filter.addEventListener("input", () => {
+      const wanted = filter.value.trim().toLowerCase();
+      for (const row of document.getElementById(filter.dataset.table).tBodies[0].rows) {
+        const name = row.querySelector("bdi");
+        row.hidden = !`${name.textContent} ${name.title}`.toLowerCase().includes(wanted);
+      }
+    });
   }
 
   // Tables sort by their columns; a cell's own number counts before its text.
@@ -106,7 +127,7 @@
   function value(row, k) {
     const cell = row.children[k];
     if (cell.dataset.value !== undefined) return Number(cell.dataset.value);
-    const text = cell.textContent.trim();
+    const text = (cell.querySelector("bdi") || cell).textContent.trim();
     return cell.classList.contains("number") ? Number(text) : text;
   }
   for (const table of document.querySelectorAll("table.sortable")) {
