@@ -18,7 +18,6 @@ from calibrant.assessment import Assessment
 from calibrant.assessment import text as wording
 from calibrant.assessment.assessment import SubgroupResult
 from calibrant.assessment.probability_transfer import pairs, predicted
-from calibrant.assessment.text import most_informative_score
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import expected_if_calibrated, p_text, remarks
 from calibrant.inputs.printed import unbroken
@@ -66,7 +65,7 @@ def page(assessment: Assessment) -> str:
     )
     by_class = (curves for curves in assessment.curves.values() if isinstance(curves, ByClass))
     rejected = wording.is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
-    example = most_informative_score(picture.curve, worst=rejected)
+    example = wording.example_score(picture.curve)
     transfer, level = assessment.probability_transfer, assessment.level
     return _rendered(
         "page.html.j2",
@@ -196,13 +195,13 @@ def _gap_limit(rows: Sequence[SubgroupResult]) -> float:
 
 
 def quantiles(picture: chart.Picture) -> set[float]:
-    """Return quantiles of the scores, with as many digits as tell them from 0 and 1."""
+    """Return quantiles of the scores, rounded to two decimals, or further where that would give 0 or 1."""
     edges, counts = picture.odds.edges, picture.odds.counts
     with np.errstate(divide="ignore"):
         at = np.clip(np.log(edges) - np.log1p(-edges), -20, 20)
     logits = np.interp(QUANTILES, np.concatenate([[0.0], np.cumsum(counts) / counts.sum()]), at)
     scores = 1 / (1 + np.exp(-np.clip(logits, at[1], at[-2])))
-    return {round(s, max(2, 1 - int(np.floor(np.log10(min(s, 1 - s)))))) for s in scores.tolist()}
+    return {round(s, max(2, -int(np.floor(np.log10(min(s, 1 - s)))))) for s in scores.tolist()}
 
 
 def looked_up(picture: chart.Picture, sure: bool, example: float | None = None) -> list[dict[str, Any]]:
@@ -248,20 +247,20 @@ def _embedded(picture: chart.Picture, example: float | None) -> Markup:
     """Return the curve for the script, as JSON that cannot end its element."""
     curve = picture.curve._thinned()
 
-    def rounded(values: Any) -> Any:
-        return None if values is None else [None if v != v else round(v, 5) for v in values.tolist()]
+    def rounded(values: Any, digits: int = 4) -> Any:
+        texts = () if values is None else (f"{v:.{digits}g}" for v in values.tolist())
+        return None if values is None else [None if text == "nan" else float(text) for text in texts]
 
     values = {
-        "score": curve.score.tolist(),
+        "score": rounded(curve.score, 7),
         "means": rounded(curve.value),
         "low": rounded(curve.low),
         "high": rounded(curve.high),
-        "n": rounded(np.rint(curve.n_eff)),
+        "n": [None if n != n else round(n) for n in curve.n_eff.tolist()],
         "size": _size(curve),
         "discrete": curve.discrete,
         "example": example,
-        "odds": [*picture.ends, *picture.heights],
-        "frame": [chart.LEFT, chart.TOP, chart.SIDE],
+        "ends": picture.ends,
     }
     text = json.dumps(values, separators=(",", ":"), allow_nan=False)
     for mark in "<>&\u2028\u2029":

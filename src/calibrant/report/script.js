@@ -3,7 +3,6 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const input = document.getElementById("score");
   const readout = document.getElementById("readout");
-  const [left, top, side] = data.frame;
   const known = data.score.map((s, i) => i).filter((i) => data.means[i] !== null);
 
   // Reading off: linear between the two nodes around a score, and only where there are data. Scores that are
@@ -28,13 +27,12 @@
   }
 
   const logit = (s) => Math.log(s / (1 - s));
-  const ends = data.odds;
-  const along = (s, a, b) => (logit(Math.min(Math.max(s, a), b)) - logit(a)) / (logit(b) - logit(a));
-  const place = { even: (s) => s, odds: (s) => along(s, ends[0], ends[1]) };
-  const height = { even: (s) => s, odds: (s) => along(s, ends[2], ends[3]) };
+  const [first, last] = data.ends;
+  const within = (s) => logit(Math.min(Math.max(s, first), last));
+  const place = { even: (s) => s, odds: (s) => (within(s) - logit(first)) / (logit(last) - logit(first)) };
   const back = {
     even: (u) => u,
-    odds: (u) => 1 / (1 + Math.exp(-(logit(ends[0]) + u * (logit(ends[1]) - logit(ends[0]))))),
+    odds: (u) => 1 / (1 + Math.exp(-(logit(first) + u * (logit(last) - logit(first))))),
   };
 
   const show = (v, n) => v.toFixed(n);
@@ -55,6 +53,7 @@
     return values.map((v) => `${show(100 * v, digits)} %`);
   }
 
+  const frame = (figure) => figure.querySelector("svg").dataset.frame.split(" ").map(Number);
   const nearest = (score) => data.score.reduce((a, b) => (Math.abs(b - score) < Math.abs(a - score) ? b : a));
   function read(score, settle) {
     if (data.discrete) score = nearest(score);
@@ -69,7 +68,7 @@
     readout.textContent = words.replace(/(\d) %/g, "$1\u00a0%");
     if (settle) input.value = written(score);
     for (const figure of document.querySelectorAll("figure[data-axis]")) {
-      const axis = figure.dataset.axis;
+      const axis = figure.dataset.axis, [left, top, side] = frame(figure);
       const x = left + side * place[axis](score);
       const cross = figure.querySelector(".cross"), spot = figure.querySelector(".spot");
       cross.setAttribute("x1", x);
@@ -78,7 +77,7 @@
       spot.setAttribute("visibility", found === null ? "hidden" : "visible");
       if (found !== null) {
         spot.setAttribute("cx", x);
-        spot.setAttribute("cy", top + side * (1 - height[axis](found.means)));
+        spot.setAttribute("cy", top + side * (1 - place[axis](found.means)));
       }
     }
   }
@@ -87,7 +86,7 @@
     const svg = figure.querySelector("svg");
     const follow = (event) => {
       const box = svg.getBoundingClientRect();
-      const width = svg.viewBox.baseVal.width;
+      const width = svg.viewBox.baseVal.width, [left, , side] = frame(figure);
       const u = ((event.clientX - box.left) / box.width * width - left) / side;
       if (u < -0.03 || u > 1.03) return;
       read(back[figure.dataset.axis](Math.min(Math.max(u, 0), 1)), true);
