@@ -105,7 +105,7 @@ def page(assessment: Assessment) -> str:
 def fragment(assessment: Assessment) -> str:
     """Return a piece for notebooks: the verdict, the picture and the estimates, without script or style."""
     picture = picture_of(assessment)
-    drawn = picture.svg(f"calibrant-{assessment.digest[:12]}", log_odds=False, paper=True)
+    drawn = picture.svg(f"calibrant-{assessment.digest[:12]}", log_odds=False, narrow=True, paper=True)
     return _rendered("fragment.html.j2", a=assessment, v=assessment.verdict, picture=drawn)
 
 
@@ -147,11 +147,21 @@ def _templates() -> Environment:
         "row_verdict": row_verdict,
         "minus": lambda text: text.replace("-", "−"),
         "number": number,
-        "score": lambda s: f"{s:.2f}" if abs(s - round(s, 2)) < 1e-9 else wording.score_text(s),
+        "score": _score,
         "title_of": lambda notion: get_notion(notion).reading.title,
         "estimator_name": lambda name: ESTIMATOR_NAMES.get(name, name),
     }
     return environment
+
+
+def _score(score: float) -> str:
+    """Return a score without exponent, with at least two decimals.
+
+    >>> [_score(s) for s in (0.5, 0.004, 4e-05)]
+    ['0.50', '0.004', '0.00004']
+    """
+    text = np.format_float_positional(float(wording.score_text(score)))
+    return text if len(text) > 4 else f"{score:.2f}"
 
 
 def picture_of(assessment: Assessment) -> chart.Picture:

@@ -46,10 +46,11 @@
     return `1 in ${grouped(Math.round(1 / v / unit) * unit)}`;
   }
   function shares(values) {
-    if (Math.max(...values) < 0.001) return values.map(oneIn);
-    if (Math.min(...values) > 0.999) return values.map((v) => (v === 1 ? "all" : `all but ${oneIn(1 - v)}`));
-    const width = 100 * (values[values.length - 1] - values[1]) || 10;
-    const digits = Math.min(6, Math.max(0, -Math.floor(Math.log10(width))));
+    if (values[0] < 0.001) return values.map(oneIn);
+    if (values[0] > 0.999) return values.map((v) => (v === 1 ? "all" : `all but ${oneIn(1 - v)}`));
+    const decimals = (v, digits) => (v > 0 ? Math.max(0, digits - 1 - Math.floor(Math.log10(v))) : 0);
+    const width = 100 * (values[2] - values[1]) || 1;
+    const digits = Math.max(Math.min(decimals(100 * values[0], 2), decimals(width, 2)), decimals(width, 1));
     return values.map((v) => `${show(100 * v, digits)} %`);
   }
 
