@@ -257,18 +257,18 @@ def _embedded(picture: chart.Picture, example: float | None) -> Markup:
     """Return the curve for the script, as JSON that cannot end its element."""
     curve = picture.curve._thinned()
 
-    def rounded(values: Any, digits: int = 4) -> Any:
-        texts = () if values is None else (f"{v:.{digits}g}" for v in values.tolist())
-        return None if values is None else [None if text == "nan" else float(text) for text in texts]
+    def rounded(values: Any) -> Any:
+        return None if values is None else [None if v != v else float(f"{v:.4g}") for v in values.tolist()]
 
     values = {
-        "score": rounded(curve.score, 7),
+        "score": curve.score.tolist(),
         "means": rounded(curve.value),
         "low": rounded(curve.low),
         "high": rounded(curve.high),
         "n": [None if n != n else round(n) for n in curve.n_eff.tolist()],
         "size": _size(curve),
         "discrete": curve.discrete,
+        "least": REPORT.assessed_rows,
         "example": example,
         "ends": picture.ends,
     }

@@ -64,7 +64,9 @@
       const texts = shares(found.low === null ? [found.means] : [found.means, found.low, found.high]);
       const band = found.low === null ? "" : ` (${texts[1]} to ${texts[2]})`;
       words = `score ${written(score)}: observed ${texts[0]}${band}`;
-      if (found.n !== null) words += `, ${data.size} ${grouped(Math.round(found.n))}`;
+      const n = grouped(Math.round(found.n));
+      words += data.size === "rows" ? `, ${n} rows` : `, ${data.size} ${n}`;
+      if (found.n < data.least) words += ": too few rows";
     }
     readout.textContent = words.replace(/(\d) %/g, "$1\u00a0%");
     if (settle) input.value = written(score);
