@@ -105,6 +105,7 @@ def test_every_report_opens_without_complaint_and_is_accessible(visit, name, sch
 def test_moving_along_the_score_axis_reads_off_what_a_score_means(visit):
     page = visit("binary")
     drawn = page.locator("#even")
+    drawn.scroll_into_view_if_needed()
     box, (left, _, side) = drawn.bounding_box(), map(float, drawn.get_attribute("data-frame").split())
     width = drawn.evaluate("svg => svg.viewBox.baseVal.width")
     x = box["x"] + (left + 0.83 * side) / width * box["width"]
@@ -239,7 +240,7 @@ def test_colours_survive_where_even_styles_are_forbidden(browser, files):
     page.route("**/*", lambda route: route.fulfill(body=body, headers=headers, content_type="text/html"))
     page.goto("http://report.test/")
     keep(page, "binary-no-style")
-    assert page.locator("h1").inner_text() == binary().verdict.headline
+    assert page.locator("h1").inner_text().replace("\N{NO-BREAK SPACE}", " ") == binary().verdict.headline
     fill = "getComputedStyle(document.querySelector('#even .band.too-high')).fill"
     assert page.evaluate(fill) == "rgb(163, 60, 0)"
     context.close()
