@@ -42,6 +42,8 @@ from calibrant.tasks import get_notion
 PAIRS, CLASS_CURVES = 10, 12
 # Quantiles of the scores that are looked up.
 QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+# Log-odds of these scores at most, which is a score of 0.999999.
+FURTHEST = 13.8
 # Levels at most that the table of scores adds to these.
 MOST_LEVELS = 6
 ESTIMATOR_NAMES = {
@@ -194,7 +196,7 @@ def row_verdict(row: SubgroupResult, level: float) -> str:
     if not row.off(level):
         return "not rejected"
     if row.gap is None or row.gap.low <= 0 <= row.gap.high:
-        return "miscalibrated"
+        return "rejected"
     return "too low" if row.gap.low > 0 else "too high"
 
 
@@ -208,9 +210,9 @@ def quantiles(picture: chart.Picture) -> set[float]:
     """Return quantiles of the scores, rounded to two decimals, or further where that would give 0 or 1."""
     edges, counts = picture.odds.edges, picture.odds.counts
     with np.errstate(divide="ignore"):
-        at = np.clip(np.log(edges) - np.log1p(-edges), -20, 20)
+        at = np.clip(np.log(edges) - np.log1p(-edges), -FURTHEST, FURTHEST)
     logits = np.interp(QUANTILES, np.concatenate([[0.0], np.cumsum(counts) / counts.sum()]), at)
-    scores = 1 / (1 + np.exp(-np.clip(logits, at[1], at[-2])))
+    scores = 1 / (1 + np.exp(-logits))
     return {round(s, max(2, -int(np.floor(np.log10(min(s, 1 - s)))))) for s in scores.tolist()}
 
 
