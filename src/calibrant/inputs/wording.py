@@ -115,17 +115,20 @@ def shares(value: float, low: float, high: float) -> tuple[str, str, str]:
 
     >>> shares(0.83, 0.8, 0.86), shares(0.0101, 0.0099, 0.0103)
     (('83 %', '80 %', '86 %'), ('1.01 %', '0.99 %', '1.03 %'))
+    >>> shares(0.0037, 0.0, 0.0217), shares(0.0037, 0.0, 0.55)
+    (('0.4 %', '0.0 %', '2.2 %'), ('0 %', '0 %', '55 %'))
     >>> shares(0.0005, 0.0002, 0.0009), shares(0.9995, 0.9991, 1.0)[0]
     (('1 in 2,000', '1 in 5,000', '1 in 1,100'), 'all but 1 in 2,000')
     """
-    if max(value, low, high) < RARE_SHARE:
+    if value < RARE_SHARE:
         return _one_in(value), _one_in(low), _one_in(high)
-    if min(value, low, high) > 1 - RARE_SHARE:
+    if value > 1 - RARE_SHARE:
         first, left, right = (
             "all" if each == 1 else f"all but {_one_in(1 - each)}" for each in (value, low, high)
         )
         return first, left, right
-    texts = with_ends(100 * value, 100 * low, 100 * high, value_digits=2, width_digits=1)
+    least = min(_decimals(100 * value, 2), _decimals(100 * (high - low), 2))
+    texts = with_ends(100 * value, 100 * low, 100 * high, value_digits=0, width_digits=1, least=least)
     first, left, right = (f"{text} %" for text in texts)
     return first, left, right
 
@@ -170,10 +173,16 @@ def p_value(p: float, least: float, at_most: str = "<=") -> str:
 
 
 def short(name: str, longest: int = 40) -> str:
-    """Return a name on one line and not too long; halves of characters are shown by their numbers."""
+    """Return a name on one line, cut in the middle if it is too long.
+
+    Halves of characters are shown by their numbers.
+
+    >>> short("model-of-2024-by-region", 12)
+    'model-…egion'
+    """
     name = name.encode("utf-8", "backslashreplace").decode()
     text = " ".join("".join(c if c.isprintable() else " " for c in name).split())
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return text if len(text) <= longest else f"{text[: longest // 2]}…{text[len(text) - (longest - 1) // 2 :]}"
 
 
 def count(number: float) -> str:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from calibrant.assessment import Assessment
 from calibrant.assessment import text as wording
+from calibrant.assessment.assessment import SubgroupResult
 from calibrant.assessment.probability_transfer import pairs, predicted
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import expected_if_calibrated, p_text, remarks
@@ -37,14 +38,12 @@ from calibrant.report import chart
 from calibrant.settings import REPORT
 from calibrant.tasks import get_notion
 
-# Rows of a table that are shown at once, and classes that have a small picture.
-FIRST, PICTURES = 20, 8
-# Pairs of classes that are shown at once.
-PAIRS = 10
-# Scores that are looked up: from 0 on, and where the lowest cannot occur; and more where scores crowd at 1.
-FROM_0 = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-FROM_HALF = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
-NEAR_1 = (0.999, 0.9999)
+# Pairs of classes that are shown at once, and classes, the worst first, whose curves are drawn.
+PAIRS, CLASS_CURVES = 10, 12
+# Quantiles of the scores that are looked up.
+QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+# Log-odds of these scores at most, which is a score of 0.999999.
+FURTHEST = 13.8
 # Levels at most that the table of scores adds to these.
 MOST_LEVELS = 6
 ESTIMATOR_NAMES = {
@@ -67,45 +66,40 @@ def page(assessment: Assessment) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     by_class = (curves for curves in assessment.curves.values() if isinstance(curves, ByClass))
+    rejected = wording.is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
+    example = wording.example_score(picture.curve)
+    transfer, level = assessment.probability_transfer, assessment.level
     return _rendered(
         "page.html.j2",
         a=assessment,
+        v=assessment.verdict,
         e=assessment.estimate,
         notion=notion,
         reading=notion.reading,
         shown=get_notion(assessment.curve_notion).reading,
-        pairs=[]
-        if assessment.probability_transfer is None
-        else pairs(assessment.probability_transfer, assessment.level),
-        predicted=[]
-        if assessment.probability_transfer is None
-        else predicted(assessment.probability_transfer, assessment.level),
-        transfer_sentence=wording.transfer_sentence(assessment),
+        pairs=[] if transfer is None else pairs(transfer, level),
+        predicted=[] if transfer is None else predicted(transfer, level),
         happens=get_notion(picture.curve.notion).reading.happens,
         style=Markup(style),
         script=Markup(script),
         policy=policy,
-        sentences=[
-            line for line in wording.summary(assessment) if line != wording.transfer_sentence(assessment)
-        ],
-        gain_sentence=wording.gain_sentence(assessment),
-        cases=wording.cases(assessment),
-        decided=wording.decision(assessment),
+        wording=wording,
         costs=[] if assessment.decision is None else assessment.decision.table,
-        recommended=wording.recommended(assessment),
         picture=picture,
-        data=_embedded(picture),
+        data=_embedded(picture, example),
         size=_size(picture.curve),
-        looked_up=looked_up(
-            picture, wording.is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
-        ),
+        looked_up=looked_up(picture, rejected, example),
         by_estimator=remarks(
             [(ESTIMATOR_NAMES.get(name, name), one, False) for name, one in assessment.by_estimator.items()]
         ),
         top=max(estimate.high for estimate in assessment.by_estimator.values()),
+        tables=[
+            (what, rows, _gap_limit(rows), max(row.estimate.high for row in rows))
+            for what, rows in (("group", assessment.by_group), ("class", assessment.by_class))
+            if rows
+        ],
         curves=next(by_class, None),
-        first=FIRST,
-        pictured=PICTURES,
+        class_curves=CLASS_CURVES,
         pairs_first=PAIRS,
     )
 
@@ -113,8 +107,8 @@ def page(assessment: Assessment) -> str:
 def fragment(assessment: Assessment) -> str:
     """Return a piece for notebooks: the verdict, the picture and the estimates, without script or style."""
     picture = picture_of(assessment)
-    drawn = picture.svg(f"calibrant-{assessment.digest[:12]}", odds=picture.crowded, paper=True)
-    return _rendered("fragment.html.j2", a=assessment, picture=drawn)
+    drawn = picture.svg(f"calibrant-{assessment.digest[:12]}", log_odds=False, narrow=True, paper=True)
+    return _rendered("fragment.html.j2", a=assessment, v=assessment.verdict, picture=drawn)
 
 
 def _rendered(template: str, **values: Any) -> str:
@@ -139,8 +133,8 @@ def _templates() -> Environment:
         "points": points,
         "points_with_ends": points_with_ends,
         "expected_if_calibrated": expected_if_calibrated,
+        "with_ends": with_ends,
     }
-    environment.globals["row_remarks"] = wording.row_remarks
     environment.filters |= {
         "points": points,
         "points_with_ends": lambda one: points_with_ends(one.value, one.low, one.high),
@@ -152,16 +146,24 @@ def _templates() -> Environment:
         "size_name": size_name,
         "short": short,
         "p": lambda estimate: p_text(estimate, "≤"),
-        "adjusted": wording.adjusted_p,
-        "counts": wording.counts,
-        "too_high": wording.too_high,
-        "ends": wording.ends,
+        "row_verdict": row_verdict,
+        "minus": lambda text: text.replace("-", "−"),
         "number": number,
-        "score": lambda s: f"{s:.2f}" if abs(s - round(s, 2)) < 1e-9 else wording.score_text(s),
+        "score": _score,
         "title_of": lambda notion: get_notion(notion).reading.title,
         "estimator_name": lambda name: ESTIMATOR_NAMES.get(name, name),
     }
     return environment
+
+
+def _score(score: float) -> str:
+    """Return a score without exponent, with at least two decimals.
+
+    >>> [_score(s) for s in (0.5, 0.004, 4e-05)]
+    ['0.50', '0.004', '0.00004']
+    """
+    text = np.format_float_positional(float(wording.score_text(score)))
+    return text if len(text) > 4 else f"{score:.2f}"
 
 
 def picture_of(assessment: Assessment) -> chart.Picture:
@@ -189,25 +191,47 @@ def picture_of(assessment: Assessment) -> chart.Picture:
     return chart.Picture(curve, diagram, assessment.log_odds, title, described, names)
 
 
-def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
-    """Return what the scores mean that are few, or else round ones and those that many rows share."""
-    curve, bounded = picture.curve, picture.curve.support[0] > 0
-    scores: Sequence[float] = FROM_HALF if bounded else FROM_0
-    if picture.crowded:
-        near_0 = () if bounded else tuple(round(1 - s, 4) for s in reversed(NEAR_1))
-        scores = (*near_0, *scores, *NEAR_1)
+def row_verdict(row: SubgroupResult, level: float) -> str:
+    """Return what is known of a class or a group: the side of its scores where calibration is rejected."""
+    if not row.off(level):
+        return "not rejected"
+    if row.gap is None or row.gap.low <= 0 <= row.gap.high:
+        return "rejected"
+    return "too low" if row.gap.low > 0 else "too high"
+
+
+def _gap_limit(rows: Sequence[SubgroupResult]) -> float:
+    """Return the largest gap that the intervals of a table hold."""
+    gaps = (row.gap for row in rows if row.gap is not None)
+    return max((max(abs(gap.low), abs(gap.high), gap.expected) for gap in gaps), default=0.0)
+
+
+def quantiles(picture: chart.Picture) -> set[float]:
+    """Return quantiles of the scores, rounded to two decimals, or further where that would give 0 or 1."""
+    edges, counts = picture.odds.edges, picture.odds.counts
+    with np.errstate(divide="ignore"):
+        at = np.clip(np.log(edges) - np.log1p(-edges), -FURTHEST, FURTHEST)
+    logits = np.interp(QUANTILES, np.concatenate([[0.0], np.cumsum(counts) / counts.sum()]), at)
+    scores = 1 / (1 + np.exp(-logits))
+    return {round(s, max(2, -int(np.floor(np.log10(min(s, 1 - s)))))) for s in scores.tolist()}
+
+
+def looked_up(picture: chart.Picture, sure: bool, example: float | None = None) -> list[dict[str, Any]]:
+    """Return what scores mean: all of few, or else quantiles, the example and those that many rows share."""
+    curve = picture.curve
     # Of many levels, as a forest has, the table needs only the ends.
     shared = (
         curve.common_scores
         if curve.common_scores.size <= MOST_LEVELS
         else curve.common_scores[np.isin(curve.common_scores, (0, 1))]
     )
-    scores = curve.score.tolist() if curve.discrete else sorted({*scores, *shared.tolist()})
+    named = () if example is None else (example,)
+    scores = curve.score.tolist() if curve.discrete else sorted({*quantiles(picture), *shared.tolist(), *named})
     rows: list[dict[str, Any]] = []
     for score in scores:
         at = curve.at(score)
         if not (np.isfinite(at.value) and np.isfinite(at.low)):
-            rows.append({"score": score, "known": False})
+            rows.append({"score": score, "known": False, "example": False})
             continue
         word = "too high" if at.high < score else "too low" if at.low > score else "in line"
         word = word if sure or word == "in line" else "unclear"
@@ -220,6 +244,7 @@ def looked_up(picture: chart.Picture, sure: bool) -> list[dict[str, Any]]:
                 "n": float(at.n_eff),
                 "word": "too few rows" if few else word,
                 "look": "none" if few else word.replace(" ", "-"),
+                "example": score == example,
             }
         )
     return rows
@@ -230,23 +255,24 @@ def _size(curve: ReliabilityCurve) -> str:
     return size_name(curve.n) if curve.discrete else "effective local sample size"
 
 
-def _embedded(picture: chart.Picture) -> Markup:
+def _embedded(picture: chart.Picture, example: float | None) -> Markup:
     """Return the curve for the script, as JSON that cannot end its element."""
     curve = picture.curve._thinned()
 
     def rounded(values: Any) -> Any:
-        return None if values is None else [None if v != v else round(v, 5) for v in values.tolist()]
+        return None if values is None else [None if v != v else float(f"{v:.4g}") for v in values.tolist()]
 
     values = {
         "score": curve.score.tolist(),
         "means": rounded(curve.value),
         "low": rounded(curve.low),
         "high": rounded(curve.high),
-        "n": rounded(np.rint(curve.n_eff)),
+        "n": [None if n != n else round(n) for n in curve.n_eff.tolist()],
         "size": _size(curve),
         "discrete": curve.discrete,
-        "odds": [*picture.ends, *picture.heights],
-        "frame": [chart.LEFT, chart.TOP, chart.SIDE],
+        "least": REPORT.assessed_rows,
+        "example": example,
+        "ends": picture.ends,
     }
     text = json.dumps(values, separators=(",", ":"), allow_nan=False)
     for mark in "<>&\u2028\u2029":

@@ -1,9 +1,8 @@
 "use strict";
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const range = document.getElementById("score");
+  const input = document.getElementById("score");
   const readout = document.getElementById("readout");
-  const [left, top, side] = data.frame;
   const known = data.score.map((s, i) => i).filter((i) => data.means[i] !== null);
 
   // Reading off: linear between the two nodes around a score, and only where there are data. Scores that are
@@ -28,44 +27,51 @@
   }
 
   const logit = (s) => Math.log(s / (1 - s));
-  const ends = data.odds;
-  const along = (s, a, b) => (logit(Math.min(Math.max(s, a), b)) - logit(a)) / (logit(b) - logit(a));
-  const place = { even: (s) => s, odds: (s) => along(s, ends[0], ends[1]) };
-  const height = { even: (s) => s, odds: (s) => along(s, ends[2], ends[3]) };
+  const [first, last] = data.ends;
+  const within = (s) => logit(Math.min(Math.max(s, first), last));
+  const place = { even: (s) => s, odds: (s) => (within(s) - logit(first)) / (logit(last) - logit(first)) };
   const back = {
     even: (u) => u,
-    odds: (u) => 1 / (1 + Math.exp(-(logit(ends[0]) + u * (logit(ends[1]) - logit(ends[0]))))),
+    odds: (u) => 1 / (1 + Math.exp(-(logit(first) + u * (logit(last) - logit(first))))),
   };
 
   const show = (v, n) => v.toFixed(n);
+  const grouped = (v) => v.toLocaleString("en");
   // A score with as many digits as tell it from 0 and 1.
-  function written(s) {
-    const near = Math.min(s, 1 - s);
-    if (near >= 0.0095 || near <= 0) return show(s, 2);
-    if (near >= 0.00095) return show(s, 3);
-    return s < 0.5 ? near.toExponential(1) : `1 − ${near.toExponential(1)}`;
+  const written = (s) => String(Number(show(s, Math.max(2, 1 - Math.floor(Math.log10(Math.min(s, 1 - s) || 1))))));
+  // Shares as in the table: percentages whose digits follow the interval, or one in so many near 0 and 1.
+  function oneIn(v) {
+    if (v <= 0) return "0";
+    const unit = 10 ** (Math.floor(Math.log10(1 / v)) - 1);
+    return `1 in ${grouped(Math.round(1 / v / unit) * unit)}`;
+  }
+  function shares(values) {
+    if (values[0] < 0.001) return values.map(oneIn);
+    if (values[0] > 0.999) return values.map((v) => (v === 1 ? "all" : `all but ${oneIn(1 - v)}`));
+    const decimals = (v, digits) => (v > 0 ? Math.max(0, digits - 1 - Math.floor(Math.log10(v))) : 0);
+    const width = 100 * (values[2] - values[1]) || 1;
+    const digits = Math.max(Math.min(decimals(100 * values[0], 2), decimals(width, 2)), decimals(width, 1));
+    return values.map((v) => `${show(100 * v, digits)} %`);
   }
 
-  // The slider runs along the axis that is shown.
-  const odds = document.getElementById("axis-odds");
-  const shown = () => (odds.checked ? "odds" : "even");
-  let current = null;
+  const frame = (figure) => figure.querySelector("svg").dataset.frame.split(" ").map(Number);
   const nearest = (score) => data.score.reduce((a, b) => (Math.abs(b - score) < Math.abs(a - score) ? b : a));
   function read(score, settle) {
     if (data.discrete) score = nearest(score);
     const found = at(score);
-    let words = `a score of ${written(score)}: no rows nearby`;
+    let words = `score ${written(score)}: no rows nearby`;
     if (found !== null) {
-      const band = found.low === null ? "" : ` [${show(found.low, 2)}, ${show(found.high, 2)}]`;
-      words = `a score of ${written(score)} means ${show(found.means, 2)}${band}`;
-      if (found.n !== null) words += ` · ${data.size} ${Math.round(found.n).toLocaleString("en").replaceAll(",", " ")}`;
+      const texts = shares(found.low === null ? [found.means] : [found.means, found.low, found.high]);
+      const band = found.low === null ? "" : ` (${texts[1]} to ${texts[2]})`;
+      words = `score ${written(score)}: observed ${texts[0]}${band}`;
+      const n = grouped(Math.round(found.n));
+      words += data.size === "rows" ? `, ${n} rows` : `, ${data.size} ${n}`;
+      if (found.n < data.least) words += ": too few rows";
     }
-    readout.textContent = words;
-    if (settle) range.value = place[shown()](score);
-    range.setAttribute("aria-valuetext", words);
-    current = score;
+    readout.textContent = words.replace(/(\d) %/g, "$1\u00a0%");
+    if (settle) input.value = written(score);
     for (const figure of document.querySelectorAll("figure[data-axis]")) {
-      const axis = figure.dataset.axis;
+      const axis = figure.dataset.axis, [left, top, side] = frame(figure);
       const x = left + side * place[axis](score);
       const cross = figure.querySelector(".cross"), spot = figure.querySelector(".spot");
       cross.setAttribute("x1", x);
@@ -74,7 +80,7 @@
       spot.setAttribute("visibility", found === null ? "hidden" : "visible");
       if (found !== null) {
         spot.setAttribute("cx", x);
-        spot.setAttribute("cy", top + side * (1 - height[axis](found.means)));
+        spot.setAttribute("cy", top + side * (1 - place[axis](found.means)));
       }
     }
   }
@@ -83,7 +89,7 @@
     const svg = figure.querySelector("svg");
     const follow = (event) => {
       const box = svg.getBoundingClientRect();
-      const width = svg.viewBox.baseVal.width;
+      const width = svg.viewBox.baseVal.width, [left, , side] = frame(figure);
       const u = ((event.clientX - box.left) / box.width * width - left) / side;
       if (u < -0.03 || u > 1.03) return;
       read(back[figure.dataset.axis](Math.min(Math.max(u, 0), 1)), true);
@@ -91,14 +97,31 @@
     svg.addEventListener("pointermove", follow);
     svg.addEventListener("pointerdown", follow);
   }
-  range.addEventListener("input", () => read(back[shown()](Number(range.value)), false));
-  for (const choice of document.querySelectorAll(".switch")) {
-    choice.addEventListener("change", () => read(current, true));
-  }
+  input.addEventListener("input", () => {
+    const score = input.valueAsNumber;
+    if (score >= 0 && score <= 1) read(score, false);
+  });
   if (known.length > 0) {
-    for (const part of document.querySelectorAll(".reader")) part.hidden = false;
-    const first = data.score[known[0]], last = data.score[known[known.length - 1]];
-    read(Math.round(50 * (first + last)) / 100, true);
+    document.querySelector(".reader").hidden = false;
+    read(data.example === null ? data.score[known[known.length >> 1]] : data.example, true);
+  }
+
+  for (const button of document.querySelectorAll(".copy")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      getSelection().selectAllChildren(button.previousElementSibling);
+      button.textContent = document.execCommand("copy") ? "Copied" : "Selected";
+    });
+  }
+  for (const filter of document.querySelectorAll(".filter input")) {
+    filter.parentElement.hidden = false;
+    filter.addEventListener("input", () => {
+      const wanted = filter.value.trim().toLowerCase();
+      for (const row of document.getElementById(filter.dataset.table).tBodies[0].rows) {
+        const name = row.querySelector("bdi");
+        row.hidden = !`${name.textContent} ${name.title}`.toLowerCase().includes(wanted);
+      }
+    });
   }
 
   // Tables sort by their columns; a cell's own number counts before its text.
@@ -106,7 +129,7 @@
   function value(row, k) {
     const cell = row.children[k];
     if (cell.dataset.value !== undefined) return Number(cell.dataset.value);
-    const text = cell.textContent.trim();
+    const text = (cell.querySelector("bdi") || cell).textContent.trim();
     return cell.classList.contains("number") ? Number(text) : text;
   }
   for (const table of document.querySelectorAll("table.sortable")) {
