@@ -57,7 +57,7 @@ BINS = Binned("uniform", 15)
 BY_MASS = Binned("adaptive", 15)
 LOG_ODDS = np.arange(-20.0, 20.25, 0.25)
 
-# Interval and test of a class take as long as so many of the steps that an estimate reports.
+# The interval of a class takes as long as so many of the steps that an estimate reports.
 STEPS_OF_CLASS = 6
 
 #: Proper scores, and the temperature map that the score of all classes was decomposed by.
@@ -249,7 +249,7 @@ def _assemble(
         if task.notion.tells_accuracy:
             accuracy = balance_of(task, estimates[task.notion.name], level)
 
-    rows, others = ((), None) if by_class is None else _rows_of_classes(estimates, by_class, material, level)
+    rows, others = _rows_of_classes(estimates, by_class, material, level)
     worst = [row.estimate.label for row in rows[:N_CURVES]]
     for (kind, _), result in done.items():
         if kind in ("curve", "diagram") and isinstance(result, ByClass):
@@ -457,30 +457,27 @@ def _mean_gap(task: CalibrationTask, level: float) -> MeanGap | None:
 
 
 def _rows_of_classes(
-    estimates: Mapping[str, Estimate],
-    task: CalibrationTask,
-    material: AssessmentInputs,
-    level: float,
+    estimates: Mapping[str, Estimate], task: CalibrationTask | None, material: AssessmentInputs, level: float
 ) -> tuple[tuple[SubgroupResult, ...], OtherClasses | None]:
-    """Return the worst classes, the worst first, and what is known about the other ones.
-
-    The rows of a class are counted by the labels; in a sketch by the frequencies.
-    """
-    by_class, data, names = _class_estimates(estimates[task.notion.name]), material.data, material.names
+    """Return the worst classes and the others; rows are counted by labels, in a sketch by frequencies."""
+    if task is None:
+        return (), None
+    by_class, problems = _class_estimates(estimates[task.notion.name]), list(task.each())
+    data, names = material.data, material.names
     order, adjusted = by_class.worst_first, false_discovery(by_class.p_values)
     labels = None
     if data is not None:
         labels = np.bincount(data.code.astype(np.intp), data.weight if data.counts else None, len(names))
-    shown, others, rows = set(order[:N_CLASSES]), order[N_CLASSES:], {}
-    for k, (label, problem) in enumerate(zip(task.labels, task.each(), strict=True)):
-        if k in shown:
-            result = by_class[label]
-            observed, expected = _counts([problem], result.n)
-            size = round(observed, 6) if labels is None else float(labels[k])
-            rows[k] = SubgroupResult(names[k], size, observed, expected, result, adjusted[k])
+    rows, others = [], order[N_CLASSES:]
+    for k in order[:N_CLASSES]:
+        result = by_class[task.labels[k]]
+        observed, expected = _counts([problems[k]], result.n)
+        size = round(observed, 6) if labels is None else float(labels[k])
+        rows.append(SubgroupResult(names[k], size, observed, expected, result, adjusted[k]))
+    if not others:
+        return tuple(rows), None
     rejected = sum(adjusted[k] < 1 - level for k in others)
-    rest = OtherClasses(len(others), rejected, float(by_class.errors[others[0]])) if others else None
-    return tuple(rows[k] for k in order[:N_CLASSES]), rest
+    return tuple(rows), OtherClasses(len(others), rejected, float(by_class.errors[others[0]]))
 
 
 def _counts(problems: Iterable[ScoreData], n: float) -> tuple[float, float]:

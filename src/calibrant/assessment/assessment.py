@@ -398,14 +398,12 @@ class Assessment(Printed, Serializable):
         diagrams = {
             name: _stored(each, worst, lambda diagram: diagram) for name, each in self.diagrams.items()
         }
-        recalibration = self.recalibration and replace(
+        gain = self.recalibration and replace(
             self.recalibration, curve=self.recalibration.curve and self.recalibration.curve._thinned()
         )
         # What is said is about the curves as they are.
         words = {"verdict": self.verdict, "advice": self.advice, "remarks": list(self.remarks)}
-        stored = replace(
-            self, estimates=estimates, curves=curves, diagrams=diagrams, recalibration=recalibration
-        )
+        stored = replace(self, estimates=estimates, curves=curves, diagrams=diagrams, recalibration=gain)
         return Serializable.to_dict(stored) | words
 
     def _check_fields(self) -> None:
@@ -488,7 +486,6 @@ def _table(title: str, rows: tuple[SubgroupResult, ...], others: OtherClasses | 
     head = [title, "rows", *mean, "ECE", f"{percent(rows[0].estimate.level)} interval", "adjusted p"]
     yield Table(head, cells, names=1)
     if len(rows) > MOST_ROWS:
-        more = len(rows) - MOST_ROWS + (others.count if others else 0)
-        yield f"{more} more {plural(title)} are not shown."
+        yield f"{len(rows) - MOST_ROWS} more {plural(title)} are not shown."
     if others:
         yield others.sentence
