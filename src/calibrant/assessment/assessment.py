@@ -171,13 +171,13 @@ class OtherClasses(NamedTuple):
 
     Attributes
     ----------
-    count, rejected : int
+    n_classes, rejected : int
         Number of these classes, and for how many of them calibration is rejected (p-values adjusted).
     max_error : float
         The largest of their errors.
     """
 
-    count: Count
+    n_classes: Count
     rejected: Count
     max_error: Probability
 
@@ -186,7 +186,7 @@ class OtherClasses(NamedTuple):
         """What is said about these classes."""
         return (
             f"Intervals are computed for the {N_CLASSES} classes with the largest errors only. The errors of "
-            f"the other {self.count} are at most {number(self.max_error)}; calibration is rejected for "
+            f"the other {self.n_classes} are at most {number(self.max_error)}; calibration is rejected for "
             f"{self.rejected or 'none'} of these."
         )
 

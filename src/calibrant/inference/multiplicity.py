@@ -85,5 +85,5 @@ def refine_tests(
         if not suspects or needed < 2 * size:
             return refined_results
         size = needed
-        repeated = parallel_map(lambda key, size=size: simulate(key, size), suspects)
+        repeated = parallel_map(lambda repeat: simulate(*repeat), [(key, size) for key in suspects])
         refined_results.update(zip(suspects, repeated, strict=True))
