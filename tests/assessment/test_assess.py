@@ -17,6 +17,7 @@ import calibrant
 from calibrant import parallel
 from calibrant.assessment import Balance
 from calibrant.assessment import text as wording
+from calibrant.assessment.assessment import OtherClasses
 from calibrant.assessment.decomposition import log_loss_of_classes, of_event
 from calibrant.curves import ByClass
 from calibrant.inference.multiplicity import each_level, false_discovery
@@ -256,6 +257,45 @@ def test_curves_beyond_the_worst_classes_are_computed_on_demand_and_not_stored(w
     fresh = pickle.loads(pickle.dumps(calibrant.assess(y, p, rng=0)))
     assert set(fresh.curves["classwise"]) == worst
     assert fresh.to_json() == stored
+
+
+@pytest.mark.parametrize("classes", [8, 24])
+def test_beyond_the_worst_classes_intervals_are_computed_on_demand(
+    classes, without_reference_estimators, monkeypatch
+):
+    y, p = multiclass(400, classes)
+    full = calibrant.assess(y, p, rng=0)
+    assert full.other_classes is None
+    for module in ("assess", "assessment"):
+        monkeypatch.setattr(f"calibrant.assessment.{module}.N_CLASSES", 5)
+    found = calibrant.assess(y, p, rng=0)
+    assert found.by_class == full.by_class[:5]
+    rest = full.by_class[5:]
+    rejected = sum(row.off(found.level) for row in rest)
+    assert found.other_classes == (classes - 5, rejected, rest[0].estimate.value)
+    by_class = found.estimates["classwise"].by_class
+    assert set(by_class.computed) == {row.estimate.label for row in found.by_class}
+    said, expected = (wording.rejected_subgroups(each).split(":")[0] for each in (found, full))
+    assert said == expected
+    stored, page = found.to_json(), found.html()
+    assert found.other_classes.sentence in page
+    assert found.other_classes.sentence in " ".join(str(found).split())
+    assert all(by_class[row.estimate.label] == row.estimate for row in rest)
+    again = calibrant.Assessment.from_json(stored)
+    assert again.other_classes == found.other_classes
+    assert set(again.estimates["classwise"].by_class) == {row.estimate.label for row in found.by_class}
+    assert (again.to_json(), again.html(), found.to_json()) == (stored, page, stored)
+
+
+def test_rejected_classes_beyond_the_table_are_counted(many):
+    calm = tuple(replace(row, p_adjusted=1.0) for row in many.by_class)
+    for rejected, said in ((0, "none of the 104 classes."), (3, "3 of 104 classes, all of them with small")):
+        others = OtherClasses(100, rejected, 0.0)
+        found = replace(many, by_group=(), by_class=calm, other_classes=others)
+        assert wording.rejected_subgroups(found).startswith(f"Calibration is rejected for {said}")
+        assert f"calibration is rejected for {rejected or 'none'} of these." in others.sentence
+    first = replace(found, by_class=(replace(calm[0], p_adjusted=0.01), *calm[1:]))
+    assert "rejected for 4 of 104 classes: " in wording.rejected_subgroups(first)
 
 
 def test_the_same_seed_gives_the_same_assessment_in_any_number_of_threads(monkeypatch):

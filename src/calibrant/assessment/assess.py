@@ -16,7 +16,16 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.assessment import decomposition
-from calibrant.assessment.assessment import N_CURVES, Assessment, Balance, MeanGap, Odds, SubgroupResult
+from calibrant.assessment.assessment import (
+    N_CLASSES,
+    N_CURVES,
+    Assessment,
+    Balance,
+    MeanGap,
+    Odds,
+    OtherClasses,
+    SubgroupResult,
+)
 from calibrant.assessment.cautions import DataFacts, cautions, facts_from_rows, facts_from_sums
 from calibrant.assessment.probability_transfer import probability_transfer_of
 from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
@@ -25,7 +34,7 @@ from calibrant.curves import ByClass, Progress, curve_of, diagram_of, each_probl
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators import Binned
 from calibrant.inference.clusters import ClusterAdjustment
-from calibrant.inference.estimate import MANY, estimate
+from calibrant.inference.estimate import MANY, ClassEstimates, estimate
 from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.inference.multiplicity import each_level, false_discovery, refine_tests
 from calibrant.inference.result import Estimate
@@ -49,7 +58,7 @@ BINS = Binned("uniform", 15)
 BY_MASS = Binned("adaptive", 15)
 LOG_ODDS = np.arange(-20.0, 20.25, 0.25)
 
-# Interval and test of a class take as long as so many of the steps that an estimate reports.
+# The interval of a class takes as long as so many of the steps that an estimate reports.
 STEPS_OF_CLASS = 6
 
 #: Proper scores, and the temperature map that the score of all classes was decomposed by.
@@ -224,6 +233,8 @@ def _assemble(
             each = each_level(level, len(names))
             estimated = estimate(task, each_level=each, step=steps, **options)
             estimates[task.notion.name] = estimated
+            if task.notion.classwise and len(names) > MANY:
+                _ = _class_estimates(estimated).p_values  # computed in all threads, before these have jobs
             steps()
         before, finished = steps.done, list[Job]()
 
@@ -245,7 +256,7 @@ def _assemble(
             accuracy = balance_of(task, estimates[task.notion.name], level)
 
     balance = accuracy if curve_task.notion.classwise else balance_of(curve_task, estimates[by_curve], level)
-    rows = () if by_class is None else _rows_of_classes(estimates, by_class, names, material.data)
+    rows, others = _rows_of_classes(estimates, by_class, material, level)
     worst = [row.estimate.label for row in rows[:N_CURVES]]
     for (kind, _), result in done.items():
         if kind in ("curve", "diagram") and isinstance(result, ByClass):
@@ -262,6 +273,7 @@ def _assemble(
         log_odds=_odds(curve_task, _worst(estimates[by_curve]), level),
         by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("estimator")),
         by_class=rows,
+        other_classes=others,
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
         balance=balance,
         accuracy=accuracy,
@@ -337,8 +349,8 @@ def _jobs(
             jobs["curve", name] = partial(curve_of, alone, **lazy)
             jobs["diagram", name] = partial(each_problem, alone, diagram_of, binning=BINS, **lazy)
         if task.notion.classwise:
-            for label in task.labels:
-                jobs["class", label] = partial(_of_class, estimates, name, label)
+            for rank in range(min(len(task.labels), N_CLASSES)):
+                jobs["class", rank] = partial(_of_class, estimates, name, rank)
         if task.notion.is_binary:
             jobs["clinical", None] = partial(clinical_of, task, level=level, seed=seed)
     for k, group in enumerate(material.groups):
@@ -378,11 +390,16 @@ def _refined(
     return [more.get(k, each) for k, each in estimated.items()]
 
 
-def _of_class(estimates: Mapping[str, Estimate], name: str, label: Any) -> Estimate:
-    """Return the estimate of a class, which is made where it is first asked for, and then kept."""
-    by_class = estimates[name].by_class
-    assert by_class is not None
-    return by_class[label]
+def _class_estimates(result: Estimate) -> ClassEstimates:
+    """Return the estimates of all classes."""
+    assert isinstance(result.by_class, ClassEstimates)
+    return result.by_class
+
+
+def _of_class(estimates: Mapping[str, Estimate], name: str, rank: int) -> Estimate:
+    """Return the estimate of a class, 0 for that with the largest error; it is computed once."""
+    by_class = _class_estimates(estimates[name])
+    return by_class[list(by_class)[by_class.worst_first[rank]]]
 
 
 def reference_estimators_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
@@ -448,24 +465,27 @@ def _mean_gap(task: CalibrationTask, level: float) -> MeanGap | None:
 
 
 def _rows_of_classes(
-    estimates: Mapping[str, Estimate],
-    task: CalibrationTask,
-    names: tuple[str, ...],
-    data: Predictions | None,
-) -> tuple[SubgroupResult, ...]:
-    """Return the classes, the worst first; rows are known by the labels, and of a sketch by frequencies."""
-    whole = estimates[task.notion.name]
-    by_class = list((whole.by_class or {}).values())
-    adjusted = false_discovery([result.p_value for result in by_class])
+    estimates: Mapping[str, Estimate], task: CalibrationTask | None, material: AssessmentInputs, level: float
+) -> tuple[tuple[SubgroupResult, ...], OtherClasses | None]:
+    """Return the worst classes and the others; rows are counted by labels, in a sketch by frequencies."""
+    if task is None:
+        return (), None
+    by_class, problems = _class_estimates(estimates[task.notion.name]), list(task.each())
+    data, names = material.data, material.names
+    order, adjusted = by_class.worst_first, false_discovery(by_class.p_values)
     labels = None
     if data is not None:
         labels = np.bincount(data.code.astype(np.intp), data.weight if data.counts else None, len(names))
-    rows = []
-    for k, (name, result, problem, p) in enumerate(zip(names, by_class, task.each(), adjusted, strict=True)):
-        observed, expected = _counts([problem], result.n)
+    rows, others = [], order[N_CLASSES:]
+    for k in order[:N_CLASSES]:
+        result = by_class[task.labels[k]]
+        observed, expected = _counts([problems[k]], result.n)
         size = round(observed, 6) if labels is None else float(labels[k])
-        rows.append(SubgroupResult(name, size, observed, expected, result, p))
-    return tuple(sorted(rows, key=lambda row: -row.estimate.value))
+        rows.append(SubgroupResult(names[k], size, observed, expected, result, adjusted[k]))
+    if not others:
+        return tuple(rows), None
+    rejected = sum(adjusted[k] < 1 - level for k in others)
+    return tuple(rows), OtherClasses(len(others), rejected, float(by_class.errors[others[0]]))
 
 
 def _counts(problems: Iterable[ScoreData], n: float) -> tuple[float, float]:
@@ -485,7 +505,7 @@ def _auc(task: CalibrationTask) -> float | None:
 
 def _worst(result: Estimate) -> int:
     """Return which problem has the largest error."""
-    return 0 if result.by_class is None else int(np.argmax([e.value for e in result.by_class.values()]))
+    return 0 if result.by_class is None else _class_estimates(result).worst_first[0]
 
 
 def _odds(task: CalibrationTask, worst: int, level: float) -> Odds:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: Classes, the worst first, whose curves and diagrams are computed at once and stored.
 N_CURVES = 12
+#: Classes, the worst first, that an assessment has intervals of.
+N_CLASSES = 100
 
 Picture = TypeVar("Picture", ReliabilityCurve, ReliabilityDiagram)
 
@@ -165,6 +167,31 @@ class SubgroupResult(Serializable):
         bounds.check("expected", self.expected)
 
 
+class OtherClasses(NamedTuple):
+    """Classes that are not among those with the largest errors, and have no intervals.
+
+    Attributes
+    ----------
+    n_classes, rejected : int
+        Number of these classes, and for how many of them calibration is rejected (p-values adjusted).
+    max_error : float
+        The largest of their errors.
+    """
+
+    n_classes: Count
+    rejected: Count
+    max_error: Probability
+
+    @property
+    def sentence(self) -> str:
+        """What is said about these classes."""
+        return (
+            f"Intervals are computed for the {N_CLASSES} classes with the largest errors only. The errors of "
+            f"the other {self.n_classes} are at most {number(self.max_error)}; calibration is rejected for "
+            f"{self.rejected or 'none'} of these."
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Assessment(Printed, Serializable):
     """How far a model's scores are from probabilities: numbers, pictures, words.
@@ -181,7 +208,11 @@ class Assessment(Printed, Serializable):
     by_estimator : mapping
         The error of the notion `curve_notion` by `auto` and by the paper's five estimators.
     by_class, by_group : tuples of Row
-        The worst first; intervals and p-values allow for looking at many.
+        The worst first; intervals and p-values allow for looking at many. With more than 100 classes,
+        those with the 100 largest errors.
+    other_classes : OtherClasses or None
+        What is known of the classes that are not in `by_class`. Their estimates in
+        `estimates["classwise"].by_class` are computed at the first access, and are not stored.
     balance : Balance or None
         Mean score against frequency; for the confidence notion mean confidence against accuracy, and for
         the class-wise one too, if it is known.
@@ -254,6 +285,7 @@ class Assessment(Printed, Serializable):
     auc: Probability | None = None
     hard_labels: bool = False
     grouped_by: str | None = None
+    other_classes: OtherClasses | None = None
 
     @property
     def estimate(self) -> Estimate:
@@ -332,7 +364,7 @@ class Assessment(Printed, Serializable):
             yield from _transfer_tables(self)
         for title, rows in (("class", self.by_class), ("group", self.by_group)):
             if rows:
-                yield from _table(title, rows)
+                yield from _table(title, rows, self.other_classes if rows is self.by_class else None)
                 yield from text.row_remarks(rows, title, self.level)
         yield from (f"Caution: {line}" for line in self.cautions)
 
@@ -372,19 +404,23 @@ class Assessment(Printed, Serializable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text; curves at a few hundred scores, and of the worst classes only."""
-        worst = {row.estimate.label for row in self.by_class[:N_CURVES]}
+        labels = [row.estimate.label for row in self.by_class]
+        worst, estimates = labels[:N_CURVES], dict(self.estimates)
+        if self.other_classes is not None and (by_class := estimates["classwise"].by_class) is not None:
+            kept = {label: by_class[label] for label in by_class if label in labels}
+            estimates["classwise"] = replace(estimates["classwise"], by_class=kept)
         curves = {
             name: _stored(curve, worst, ReliabilityCurve._thinned) for name, curve in self.curves.items()
         }
         diagrams = {
             name: _stored(each, worst, lambda diagram: diagram) for name, each in self.diagrams.items()
         }
-        recalibration = self.recalibration and replace(
+        gain = self.recalibration and replace(
             self.recalibration, curve=self.recalibration.curve and self.recalibration.curve._thinned()
         )
         # What is said is about the curves as they are.
         words = {"verdict": asdict(self.verdict), "advice": self.advice, "remarks": list(self.remarks)}
-        stored = replace(self, curves=curves, diagrams=diagrams, recalibration=recalibration)
+        stored = replace(self, estimates=estimates, curves=curves, diagrams=diagrams, recalibration=gain)
         return Serializable.to_dict(stored) | words
 
     def _check_fields(self) -> None:
@@ -446,7 +482,7 @@ def _transfer_tables(assessment: Assessment) -> Iterator[Block]:
     yield Table(["predicted", "share of rows", "gap", f"{alone} interval"], rows, names=1)
 
 
-def _table(title: str, rows: tuple[SubgroupResult, ...]) -> Iterator[Block]:
+def _table(title: str, rows: tuple[SubgroupResult, ...], others: OtherClasses | None) -> Iterator[Block]:
     """Return a table of the worst classes or groups."""
     cells = []
     for row in rows[:MOST_ROWS]:
@@ -468,3 +504,5 @@ def _table(title: str, rows: tuple[SubgroupResult, ...]) -> Iterator[Block]:
     yield Table(head, cells, names=1)
     if len(rows) > MOST_ROWS:
         yield f"{len(rows) - MOST_ROWS} more {plural(title)} are not shown."
+    if others:
+        yield others.sentence

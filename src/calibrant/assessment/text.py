@@ -317,12 +317,16 @@ def rejected_subgroups(assessment: Assessment) -> str:
         if len(rows) < 2:
             continue
         bad = [row for row in rows if row.off(assessment.level)]
+        others, others_bad, _ = (what == "class" and assessment.other_classes) or (0, 0, 0.0)
+        n_bad, total = len(bad) + others_bad, len(rows) + others
         few = len([row for row in too_few_clusters(rows, assessment.level) if row not in bad])
         untested = f" {counted(few, what)} had too few clusters to be tested." if few else ""
+        if not n_bad:
+            return f"Calibration is rejected for none of the {total} {plural(what)}.{untested}"
+        every = "both" if total == 2 else f"all {total}"
+        some = every if n_bad == total else f"{n_bad} of {total}"
         if not bad:
-            return f"Calibration is rejected for none of the {len(rows)} {plural(what)}.{untested}"
-        every = "both" if len(rows) == 2 else f"all {len(rows)}"
-        some = every if len(bad) == len(rows) else f"{len(bad)} of {len(rows)}"
+            return f"Calibration is rejected for {some} {plural(what)}, all of them with small errors."
         largest = "the largest errors are " if len(bad) > LISTED else ""
         unknown = "".join(f" {line}" for line in row_remarks(bad, what, assessment.level))
         first = ", ".join(

@@ -140,6 +140,26 @@ def count_steps(task: CalibrationTask) -> int:
     return 1 + (2 * size if size > MANY else 0)
 
 
+class ClassEstimates(ByClass[Estimate]):
+    """Estimates of all classes; errors and p-values are available without intervals, which take longest."""
+
+    def __init__(
+        self, results: Mapping[Any, Any], errors: Array, tests: list[Callable[[], nulls.SimulatedNull]]
+    ) -> None:
+        super().__init__(results)
+        self.errors, self._tests = errors, tests
+
+    @property
+    def p_values(self) -> list[float]:
+        """The p-value of each class; the tests are computed at the first access."""
+        return [test().p_value for test in self._tests]
+
+    @property
+    def worst_first(self) -> list[int]:
+        """The positions of the classes, those with the largest errors first."""
+        return [int(k) for k in np.argsort(-self.errors, kind="stable")]
+
+
 @dataclass(frozen=True, eq=False)
 class _Plan:
     """The validated arguments of `estimate`."""
@@ -337,7 +357,7 @@ def _by_class(
     adjustments: Iterable[ClusterAdjustment],
     posterior: Posterior,
     single_class: list[Callable[[], nulls.SimulatedNull]],
-) -> Mapping[Any, Estimate]:
+) -> ClassEstimates:
     """Return the estimate of each class; the default estimator computes it when it is asked for."""
     plan, step = replace(plan, level=plan.each_level, step=lambda: None), plan.step
     estimates: dict[Any, Estimate | Callable[[], Estimate]] = {}
@@ -353,7 +373,7 @@ def _by_class(
         )
         if len(task.labels) > MANY:
             step()
-    return ByClass(estimates)
+    return ClassEstimates(estimates, errors, single_class)
 
 
 @one_blas_thread()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import TypeVar
 
+from calibrant.parallel import parallel_map
 from calibrant.settings import TEST
 
 Key = TypeVar("Key")
@@ -84,5 +85,5 @@ def refine_tests(
         if not suspects or needed < 2 * size:
             return refined_results
         size = needed
-        for key in suspects:
-            refined_results[key] = simulate(key, size)
+        repeated = parallel_map(lambda repeat: simulate(*repeat), [(key, size) for key in suspects])
+        refined_results.update(zip(suspects, repeated, strict=True))
