@@ -40,9 +40,9 @@ class DensityFit(Fit):
         Bandwidth of each batch entry as used; 0 where all scores are (nearly) the same.
     floored : array
         Whether the rule asked for a bandwidth below the narrowest one.
-    walls : array
-        Share of all rows, and of the positive ones among them, that have no density: they lie exactly on the
-        lower or on the upper wall, and the kernels hold them there. No such rows where kernels are reflected.
+    boundary_mass : array
+        Share of all rows, and of the positive ones among them, that lie exactly on the lower or on the upper
+        boundary and therefore have no density. It is 0 for kernels that are reflected at the boundaries.
     frequency : array
         Frequency of the outcome at each score of the grid; NaN where there is no data.
     """
