@@ -66,7 +66,9 @@ class PriorSettings:
         0.03, "Prior probability of no gap, of a single problem.", _ESTIMATOR
     )
     prior_probability_of_calibrated_class: float = setting(
-        0.13, "Prior probability of no gap, of each class in classwise calibration.", _ESTIMATOR
+        0.13,
+        "Prior probability of no gap in classwise calibration: of each class, and of all classes together.",
+        _ESTIMATOR,
     )
     prior_probability_of_unpooled_classes: float = setting(
         0.2,
@@ -87,11 +89,13 @@ class PriorSettings:
     # Variance of the outcomes
     pilot_bandwidth: float = setting(
         0.28868,
-        "Bandwidth of the pilot smooth (share of the ranks), times (0.75 n)^(-1/5).",
+        "Bandwidth of the pilot smooth (share of the ranks), times (0.75 n)^(-1/5), below about 100 rows.",
         "Silverman's rule for uniform ranks (Silverman, 1986)",
     )
     largest_pilot_bandwidth: float = setting(
-        12.0, "Largest bandwidth of the pilot smooth, in rows.", _ESTIMATOR
+        12.0,
+        "Largest bandwidth of the pilot smooth, in rows; it replaces Silverman's rule above about 100 rows.",
+        _ESTIMATOR,
     )
     pilot_variance_weight: float = setting(
         0.5,
@@ -480,7 +484,11 @@ _REGRET = "measured by benchmarks/decisions.py; choice not recorded"
 class IntervalSettings:
     """Confidence intervals of the calibration error (package ``inference``)."""
 
-    data_sets: int = setting(1000, "Simulated data sets over the grid of true errors of one problem.", _NONE)
+    data_sets: int = setting(
+        1000,
+        "Data sets simulated over the first grid of true errors of one problem, at least 80 for each error.",
+        _NONE,
+    )
     class_data_sets: int = setting(800, "The same for one class of several.", _NONE)
     classwise_data_sets: int = setting(
         100, "Data sets simulated for each true error of the error over all classes.", _NONE

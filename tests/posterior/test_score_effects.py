@@ -9,7 +9,7 @@ from scipy.stats import betabinom, binom, norm
 import calibrant
 from calibrant.estimators import Bayes
 from calibrant.posterior import score_effects as module
-from calibrant.posterior.score_effects import ScoreEffects, coverage
+from calibrant.posterior.score_effects import ScoreEffects, repeated_share
 from calibrant.posterior.variance_time import VarianceTime
 from calibrant.score_data import COARSE, FINE, Cells, Residuals, Sample
 from calibrant.settings import PRIOR
@@ -323,16 +323,16 @@ def test_a_lookup_table_whose_levels_are_off_is_found():
 def test_effects_are_not_carried_from_the_ends_to_other_scores():
     mass, score = np.array([300.0, 1, 1, 1, 300]), np.array([0.0, 0.2, 0.4, 0.6, 1.0])
     ends = mass > 1
-    assert coverage(mass, score, mass) == 0
+    assert repeated_share(mass, score, mass) == 0
     # Neither are those of heavy scores elsewhere.
-    assert coverage(mass, np.linspace(0.1, 0.9, 5), mass) == 0
+    assert repeated_share(mass, np.linspace(0.1, 0.9, 5), mass) == 0
     more, with_more = np.append(mass, 2.0), np.append(score, 0.7)
-    assert coverage(more, with_more, more) == pytest.approx(0.4)
+    assert repeated_share(more, with_more, more) == pytest.approx(0.4)
     # Scores that none but frequent ones repeat are continuous where they do not.
     frequent = np.append(mass, 7.0)
-    assert coverage(frequent, with_more, frequent) == 0
-    assert coverage(mass, score, np.full(5, 2.0)) == 1
-    assert coverage(mass[ends], score[ends], mass[ends]) == 1
+    assert repeated_share(frequent, with_more, frequent) == 0
+    assert repeated_share(mass, score, np.full(5, 2.0)) == 1
+    assert repeated_share(mass[ends], score[ends], mass[ends]) == 1
 
 
 @pytest.mark.parametrize(

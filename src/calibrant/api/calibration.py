@@ -1,7 +1,7 @@
-"""From labels and scores, or from a sketch, to a number, an estimate, a curve, an assessment.
+"""Public functions that measure calibration, from labels and scores or from a sketch.
 
-Each function checks its input once, makes a question of it, and hands that to the package that answers, which
-is imported when it is first needed.
+Each function validates its input, builds a calibration task and passes it to the package that computes the
+result. That package is imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -55,55 +55,68 @@ def ece(
     pos_label: Hashable = None,
     percent: bool = False,
 ) -> float:
-    """Estimate the calibration error; an (N, 2) matrix asks about confidence, column two about a class.
+    """Estimate the calibration error: of one class for 1-D scores, of confidence for a matrix.
+
+    The default is not the binned ECE but the posterior mean of the calibration error. The binned ECE with 15
+    bins is `estimator="uniform:15"`. A matrix with two columns measures confidence; its second column alone
+    measures the calibration of the positive class, so the two give different numbers.
 
     Parameters
     ----------
     y_true : array of shape (N,) or Sketch
-        Labels; or a sketch of rows, in place of all arguments about rows, classes and notion.
+        Labels; or a sketch, which replaces all arguments about rows, classes and notion.
     y_prob : array of shape (N,) or (N, C), optional
-        Scores of the positive class, or of every class; left out for a sketch. The columns of a frame are
-        matched to the classes by their names where these tell them; names that contradict the labels are
-        refused.
+        Scores of the positive class, or of every class; omitted for a sketch. Columns of a data frame are
+        matched to the classes if their names identify these. Names that contradict the labels raise an
+        error.
     notion : {"binary", "classwise", "confidence", "top:k", "correctness", "canonical"}, optional
-        What is compared: the score of one class with its frequency, that of every class in turn, the
-        largest score with the accuracy, the sum of the k largest with how often the label is among them,
-        how sure with whether it was right, or the scores of all classes at once with the frequencies of
-        all classes. Without it, `binary` for 1-D scores and `confidence` for a matrix. "class" and
-        "multiclass" are other names of "binary" and "canonical".
+        Type of calibration. By default "binary" for 1-D scores and "confidence" for a matrix.
+
+        - "binary" (or "class"): score of one class against its frequency.
+        - "classwise": mean over the classes of the binary error of each class.
+        - "confidence": largest score against accuracy.
+        - "top:k": sum of the k largest scores against the frequency of the label among them.
+        - "correctness": pairs of confidence and whether the prediction was correct.
+        - "canonical" (or "multiclass"): scores of all classes jointly against their frequencies.
     estimator : str, estimator or function
         A name such as "uniform:15", "adaptive", "c:sqrt" or "d:0.033" (see `estimator_names`), a
         value such as `Binned("adaptive", 10)`, a function f(scores, outcomes, weights), or "auto".
-        The canonical notion has estimators of its own: "softmax", which is "auto", "dirichlet",
-        "variational:<map>" and "skce".
+        The canonical notion has other estimators: "softmax" (the default), "dirichlet", "variational:<map>"
+        and "skce".
     n_bins, strategy : int or "sqrt", {"uniform", "quantile"}, optional
-        The bins of a binned estimator as scikit-learn names them, in place of `estimator`: `n_bins=10,
-        strategy="quantile"` is "adaptive:10". By default 15 and "uniform" where the other is given.
+        Bins of a binned estimator as in scikit-learn, instead of `estimator`: `n_bins=10,
+        strategy="quantile"` is "adaptive:10". If only one is given, the other is 15 or "uniform".
     norm : {"l1", "l2", "max", "mul"}
-        Mean, root mean square or maximum of the gap. The canonical notion, with eta the frequencies of
-        the classes where the scores are s, has "l1", the mean of sum_k |eta_k - s_k|; "l2", the root of
-        the mean of sum_k (eta_k - s_k)^2; and the paper's "mul", the mean of sum_k eta_k |eta_k - s_k|.
-        None is divided: "l1" can be 2.
+        Mean, root mean square or maximum of the absolute gap. For the canonical notion, with eta the
+        frequencies of the classes given the scores s: "l1" is the mean of sum_k |eta_k - s_k|, "l2" the root
+        of the mean of sum_k (eta_k - s_k)^2, and "mul" (from the paper) the mean of
+        sum_k eta_k |eta_k - s_k|. These sums are not divided by the number of classes, so "l1" can be 2.
     sample_weight : array of shape (N,), optional
-        Importance of each row, on any scale: multiplying all weights by a constant changes nothing. The
-        effective sample size is (sum w)^2 / sum w^2. Integers and floats mean the same.
+        Importance weight of each row, on any scale: multiplying all weights by a constant changes nothing.
+        The effective sample size is (sum w)^2 / sum w^2. Integers are treated like floats.
     counts : array of shape (N,), optional
-        How many equal rows each row stands for, as in an aggregated table: whole numbers of at least 0,
-        and the same result as repeating the rows. Not together with `sample_weight`.
+        Number of identical rows that each row represents, as in an aggregated table: integers of at least 0.
+        The result is the same as for repeated rows. Cannot be combined with `sample_weight`.
     cluster : array of shape (N,), optional
-        Who or what each row is of, where rows of one depend on each other: patients, users, questions
-        asked several times. The default estimator takes less noise for a gap then; a named one
-        gives the same number, and `estimate` the interval to it.
+        Cluster id of each row, if rows of a cluster depend on each other: patient, user or question. The
+        default estimator then uses the effective sample size. The value of a named estimator does not depend
+        on clusters; the interval of `estimate` does.
     labels : sequence, optional
-        The class of each column, whatever the columns are called.
+        Class of each column, whatever the names of the columns.
     pos_label : label, optional
-        The class asked about.
+        The positive class.
     percent : bool
         Whether scores are percentages, from 0 to 100.
 
     Returns
     -------
     float
+        The calibration error.
+
+    See Also
+    --------
+    estimate : The same with a confidence interval and a test.
+    reliability_curve : Frequency of the outcome as a function of the score.
 
     Examples
     --------
@@ -140,6 +153,22 @@ def mce(
     percent: bool = False,
 ) -> float:
     """Estimate the maximum calibration error: `ece` with `norm="max"`.
+
+    Parameters
+    ----------
+    y_true, y_prob, notion, estimator, n_bins, strategy, sample_weight, counts, cluster, labels, pos_label
+        As for `ece`.
+    percent : bool
+        As for `ece`.
+
+    Returns
+    -------
+    float
+        The largest absolute calibration gap.
+
+    See Also
+    --------
+    ece : Other norms.
 
     Examples
     --------
@@ -178,29 +207,30 @@ def estimate(
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Estimate:
-    """Estimate the calibration error with interval, null and test; for a matrix, that of confidence.
+    """Estimate the calibration error with a confidence interval and a test; for a matrix, of confidence.
 
     Parameters
     ----------
     y_true, y_prob, notion, estimator, n_bins, strategy, sample_weight, counts, labels, pos_label, percent
         As for `ece`.
     cluster : array of shape (N,), optional
-        Who or what each row is of. Rows of one cluster may depend on each other in any way, and value,
-        interval, null and test allow for that; different clusters are independent. With the
-        class-wise notion there may be up to 20 classes.
+        Cluster id of each row. Rows of a cluster may depend on each other in any way; clusters are
+        independent. Value, interval, null distribution and test account for clusters. The classwise notion
+        then allows up to 20 classes.
     norm : {"l1", "l2", "mul"}
-        Mean or root mean square of the gap; of the canonical notion, as for `ece`.
+        Mean or root mean square of the absolute gap; for the canonical notion, as for `ece`.
     level : float
-        Level of the interval for the true error.
+        Confidence level of the interval for the true error.
     rng : int, numpy.random.Generator or None, default=0
-        Seed of null and test, which the estimate records; the interval does not depend on it. The same
-        data give the same result; None draws a new seed at each call.
+        Seed of the null distribution and of the test, which the estimate records. None draws a new seed at
+        each call. The interval does not depend on it, and neither does the null distribution of a named
+        estimator (except for the canonical notion): both use a fixed seed.
     n_resamples : int, optional
-        Number of calibrated data sets simulated for the test, 999 by default: the p-value is at least
-        1 / (1 + n_resamples). With more than 20 classes it is the number for each class whose p-value is
-        small; all classes together are tested by 199.
+        Number of calibrated data sets simulated for the test, 999 by default. The p-value is at least
+        1 / (1 + n_resamples). With more than 20 classes it is the number for each class with a small
+        p-value; the joint test of all classes uses 199.
     progress : bool or callable, optional
-        Many classes take a while: True shows how far it is on standard error; a callable is called as
+        For many classes: True shows the progress on standard error; a callable is called as
         progress(done, total).
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
@@ -209,11 +239,17 @@ def estimate(
     Returns
     -------
     Estimate
-        The value, its interval, the value expected if calibrated, the p-value (H0: calibrated),
-        the parts of over- and underconfidence, and `by_class` for the class-wise notion.
-        The canonical notion has no such parts; it has a bound that holds whatever the gap looks like
-        (`at_least`), and says where so many classes let one see a part of the error alone
-        (`lower_bound`).
+        The value, its interval, the value expected if calibrated, the p-value (H0: the model is calibrated),
+        the parts due to scores that are too high and too low, and `by_class` for the classwise notion. The
+        canonical notion has no such parts. It has a lower confidence limit that holds for any shape of the
+        gap (`at_least`); `lower_bound` tells whether only a part of the error can be estimated, because there
+        are many classes.
+
+    See Also
+    --------
+    ece : The value alone.
+    compare : Several models on the same labels.
+    assess : All results about one model.
 
     Examples
     --------
@@ -261,7 +297,7 @@ def compare(
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Comparison:
-    """Compare the calibration errors of several models on the same labels, row by row.
+    """Compare the calibration errors of several models on the same labels, paired by row.
 
     Parameters
     ----------
@@ -270,7 +306,7 @@ def compare(
     models : mapping from name to scores
         Scores of each model, as `y_prob` of `ece`.
     baseline : str, optional
-        The model that the others are compared with; the first by default.
+        Model that the others are compared with; by default the first.
     notion, estimator, norm, level, rng, n_resamples, sample_weight, counts, cluster, labels, pos_label
         As for `estimate`.
     progress, percent
@@ -282,6 +318,11 @@ def compare(
     Returns
     -------
     Comparison
+        Estimates of all models, and the difference of each model from the baseline.
+
+    See Also
+    --------
+    estimate : One model.
 
     Examples
     --------
@@ -364,7 +405,7 @@ def compare_calibrators(
     level : float, default=0.95
         Level of all intervals.
     rng : int, numpy.random.Generator or None, default=0
-        Seed of the folds and of the simulations, which the result records; None draws a new one.
+        Seed of the folds and of the simulations, which the result records; None draws a new seed.
     sample_weight, counts, cluster, labels, pos_label, percent
         As for `estimate`.
     progress : callable, optional
@@ -426,35 +467,36 @@ def reliability_curve(
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
-    """Fit the frequency of the outcome at every score, with a band; for a matrix, accuracy by confidence.
+    """Estimate the frequency of the outcome at every score, with a band; for a matrix, the accuracy.
 
     Parameters
     ----------
     y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent
-        As for `ece`. With `notion="classwise"` the answer is a mapping from class to curve;
-        `"canonical"` has no curve, and is refused.
+        As for `ece`. With `notion="classwise"` the result is a mapping from class to curve;
+        `"canonical"` has no curve and raises an error.
     method : {"bayes", "density"}
-        The posterior behind `ece` and `estimate`, so that the picture and the number come from one
-        fit; or the paper's curve, a ratio of kernel densities.
+        "bayes" is a Bayesian model average on the log-odds. It is not the model of `ece`, so the mean of
+        |curve - score| differs from the value of `ece`. "density" is the paper's curve, a ratio of kernel
+        densities.
     kernel : {"triweight", "gaussian", "epanechnikov", "cosine", "beta", "beta2"}, optional
-        With `method="density"`: the kernel, triweight by default; beta kernels are Chen's.
+        With `method="density"`: the kernel, by default "triweight". The beta kernels are those of Chen.
     bandwidth : {"silverman", "scott", "isj"} or float, optional
-        With `method="density"`: standard deviation of the kernel (of beta kernels Chen's b), or the rule that
-        finds it, Silverman's by default (for beta kernels Scott's).
+        With `method="density"`: standard deviation of the kernel (for beta kernels, Chen's b), or the rule
+        that chooses it, by default "silverman" (for beta kernels "scott").
     n_boot : int, optional
-        With `method="density"`: number of bootstrap resamples, whose median is the curve; 0 for the
-        curve of the sample, 200 by default.
+        With `method="density"`: number of bootstrap resamples, by default 200. The curve is their median;
+        with 0 it is the curve of the sample.
     level : float
         Level of the band.
     band : {"pointwise", "simultaneous", "corrected", "bootstrap"} or None
-        The band that holds the true frequency at each single score with probability `level`, or the
-        whole curve. With `method="density"` pointwise is "corrected", which accounts for the bias of
-        smoothing and needs no resamples; "bootstrap" is the paper's, which shows the noise alone and
-        needs `n_boot`. None for no band.
+        "pointwise" covers the true frequency at each single score with probability `level`, "simultaneous"
+        the whole curve. With `method="density"`, "pointwise" means "corrected", which accounts for the bias
+        of smoothing and needs no resamples; "bootstrap" is the paper's band, which shows the noise alone and
+        needs `n_boot`. None omits the band.
     rng : int, numpy.random.Generator or None, default=0
-        Seed of the bootstrap; the posterior needs none. None draws a new seed.
+        Seed of the bootstrap; `method="bayes"` needs none. None draws a new seed.
     progress : bool or callable, optional
-        While the bootstrap runs, True shows how far it is on standard error; a callable is called as
+        True shows the progress of the bootstrap on standard error; a callable is called as
         progress(done, n_boot).
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
@@ -463,8 +505,13 @@ def reliability_curve(
     Returns
     -------
     ReliabilityCurve
-        It has an answer wherever a row is near. If scores are few and repeat (`discrete`), it has one
-        for each of them and none between.
+        The curve at scores that have rows nearby. If there are few distinct scores that repeat (`discrete`),
+        it is defined at these scores only.
+
+    See Also
+    --------
+    reliability_diagram : The same with bins.
+    lce : Calibration gap at given scores.
 
     Examples
     --------
@@ -516,25 +563,34 @@ def reliability_diagram(
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     percent: bool = False,
 ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
-    """Fit mean score and frequency in each bin, with bars; for a matrix, accuracy by confidence.
+    """Compute mean score and frequency in each bin, with intervals; for a matrix, accuracy by confidence.
 
     Parameters
     ----------
     y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent
-        As for `ece`. With `notion="classwise"` the answer is a mapping from class to diagram.
+        As for `ece`. With `notion="classwise"` the result is a mapping from class to diagram.
     binning : str or Binned
-        The bins by estimator name, "uniform:15" or "adaptive:10" for instance, or as a value.
+        Name of a binned estimator, for instance "uniform:15" or "adaptive:10", or a `Binned` object.
     n_bins, strategy : optional
-        As for `ece`, in place of `binning`.
+        As for `ece`, instead of `binning`.
     mapping : {"one", "convex", "published"}, optional
-        How a row counts in the bins; by default what `binning` says.
+        How rows are assigned to bins (see `Binned`); by default that of `binning`.
     interval : {"wilson", "clopper-pearson"}
-        Interval of each frequency.
+        Type of the confidence interval of each frequency.
     level : float
-        Its level.
+        Confidence level of these intervals.
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
         by label.
+
+    Returns
+    -------
+    ReliabilityDiagram
+        Mean score, frequency, interval and number of rows of each bin.
+
+    See Also
+    --------
+    reliability_curve : The same without bins.
 
     Examples
     --------
@@ -569,17 +625,26 @@ def score_histogram(
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     percent: bool = False,
 ) -> ScoreHistogram | ByClass[ScoreHistogram]:
-    """Count the scores by outcome: of the class or of another; for a matrix, confidences right or wrong.
+    """Count scores with and without the outcome; for a matrix, confidences of correct and wrong predictions.
 
     Parameters
     ----------
     y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent
-        As for `ece`. With `notion="classwise"` the answer is a mapping from class to histogram.
+        As for `ece`. With `notion="classwise"` the result is a mapping from class to histogram.
     bins : int
-        Number of cells of equal width.
+        Number of bins of equal width.
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
         by label.
+
+    Returns
+    -------
+    ScoreHistogram
+        Rows with and without the outcome in each bin.
+
+    See Also
+    --------
+    reliability_diagram : Frequency of the outcome in each bin.
 
     Examples
     --------
@@ -619,14 +684,19 @@ def lce(
     Parameters
     ----------
     at : float or array
-        Scores in [0, 1], also where `y_prob` holds percentages; NaN comes back where there is no data.
+        Scores in [0, 1], also if `y_prob` holds percentages.
     y_true, y_prob, notion, method, kernel, bandwidth, sample_weight, counts, labels, pos_label, percent
         As for `reliability_curve`.
 
     Returns
     -------
     array
-        Of the shape of `at`; with `notion="classwise"` a first axis runs over the classes.
+        Calibration gaps, of the shape of `at`; NaN at scores without data. With `notion="classwise"` the
+        first axis is that of the classes.
+
+    See Also
+    --------
+    reliability_curve : The curve itself, with a band.
 
     Examples
     --------
@@ -671,43 +741,55 @@ def assess(
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Assessment:
-    """Assess a model's scores by every notion that applies; for a matrix, confidence is the headline.
+    """Assess the calibration of a model by every notion that applies; for a matrix, mainly of confidence.
 
-    Two classes mirror each other, so a binary model is asked about its positive class and its
-    confidence; with more classes it is asked about confidence and every class, and about one class
-    with `pos_label`. A sketch is assessed by its own notion.
+    A model with two classes is assessed by the binary notion and by confidence, as the gaps of its classes
+    differ only in sign. With more classes the notions are confidence and classwise, and also binary if
+    `pos_label` is given. A sketch is assessed by its own notion.
 
     Parameters
     ----------
     y_true, y_prob, sample_weight, counts, labels, pos_label, percent
         As for `ece`.
     cluster : array of shape (N,), optional
-        Who or what each row is of; as for `estimate`. Estimates, balances, curves and bins allow for it.
+        Cluster id of each row; as for `estimate`. Estimates, mean differences, curves and bins account for
+        clusters.
     notion : {"binary", "classwise", "confidence", "canonical"}, optional
-        The notion of the headline; as for `ece` by default. The canonical notion has no curve: the
-        pictures are then of confidence (of two classes, of the second), and `where` says which classes
-        take probability from which.
+        Notion of the main result; by default that of `ece`. The canonical notion has no curve: figures then
+        show confidence (with two classes, the second class), and `probability_transfer` tells between which
+        classes the scores misplace probability.
     groups : array of shape (N,) or mapping, optional
-        A subgroup for each row; each is assessed by itself. For a sketch, the sketches of the groups by name.
+        Subgroup of each row; each subgroup is assessed by itself. For a sketch, a mapping from group name to
+        sketch.
     class_names : sequence or mapping, optional
-        Names to show, in the order of the columns, or by label.
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
     name, command : str, optional
-        Name of the data, and the command that made this, for the report.
+        Name of the data, and the command that computed the result, for the report.
     level : float
-        Level of all intervals; those of classes and groups hold together at it.
+        Confidence level. The intervals of all classes, and those of all groups, are simultaneous.
     rng : int, numpy.random.Generator or None, default=0
-        Seed of the simulations, which the assessment records; None draws a new one.
+        Seed of the simulations, which the assessment records; None draws a new seed.
     n_resamples : int, optional
         Number of calibrated data sets simulated for each test. By default 999, and more for a group (or one
-        of more than 20 classes) whose p-value is small, as many as let it be rejected among all of them;
-        each estimate records its number.
+        of more than 20 classes) with a small p-value, so that it can be rejected after the adjustment for
+        multiple tests. Each estimate records its number.
     cost : float, pair, str or matrix, optional
-        What decisions on the scores cost, as for `regret`: `decision` has the regret.
+        Costs of decisions, as for `regret`; the result is in `decision`.
     tolerance : float, optional
         The calibration error up to which the verdict trusts the scores, between 0 and 1. By default
         0.02 and, for the notion `binary` with an outcome rarer than 4 %, half of its base rate.
     progress : bool or callable, optional
-        True shows how far it is on standard error; a callable is called as progress(done, total).
+        True shows the progress on standard error; a callable is called as progress(done, total).
+
+    Returns
+    -------
+    Assessment
+        Estimates, tests, curves, effect of recalibration, scoring rules and cautions.
+
+    See Also
+    --------
+    estimate : The estimate alone.
 
     Examples
     --------
@@ -770,42 +852,42 @@ def recommend(
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Recommendation:
-    """Rank estimators on your own scores, no labels needed; for a matrix, on its confidence.
+    """Rank estimators by simulation on given scores, without labels; for a matrix, on its confidence.
 
-    Outcomes are drawn from plausible calibration curves on the given scores: a calibrated one, and
-    overconfident, underconfident, shifted and wavy ones, ones that are off on a tenth of the rows or
-    in the top tenth, and with few distinct scores alternating ones, with true errors of .02, .05 and
-    .1 (times 2 / classes for the class-wise notion) where these can be reached. The true error is
-    known then, and every estimator is held against it on the same data sets.
+    Outcomes are simulated from calibration curves with a known true error, and every estimator is applied to
+    the same data sets. The curves are a calibrated one, and overconfident, underconfident, shifted, wavy,
+    local (a tenth of the rows) and tail (the top tenth) ones; with few distinct scores also alternating ones.
+    Their true errors are .02, .05 and .1 (times 2 / classes for the classwise notion) where these are
+    attainable.
 
-    Estimators are ranked by their loss: the 95th percentile of |estimate - true error|, relative to
-    the best estimator on the same curve, in the geometric mean over the curves. Percentiles below a
-    tenth of the standard error of the mean gap count as that tenth.
+    Estimators are ranked by their loss: the 95th percentile of |estimate - true error| relative to that of
+    the best estimator on the same curve, as the geometric mean over the curves. Percentiles below a tenth of
+    the standard error of the mean residual are set to that tenth.
 
     Parameters
     ----------
     y_prob : array of shape (N,) or (N, C)
         Scores of the positive class, or of every class.
     n : int, optional
-        Number of rows that estimators will see; by default as many as there are. Fewer are drawn
-        without replacement, more with.
+        Number of rows of each data set; by default that of `y_prob`. Smaller data sets are drawn without
+        replacement, larger ones with replacement.
     notion, labels, pos_label, percent
         As for `ece`.
     estimators : sequence or mapping, optional
-        Names, values or functions f(scores, outcomes, weights), or a mapping from names of your own
-        to these.
+        Names, estimators or functions f(scores, outcomes, weights), or a mapping from your own names to
+        these.
     sample_weight : array of shape (N,), optional
-        Importance of each row, on any scale: multiplying all weights by a constant changes nothing. The
-        effective sample size is (sum w)^2 / sum w^2. Integers and floats mean the same.
+        Importance weight of each row, on any scale: multiplying all weights by a constant changes nothing.
+        The effective sample size is (sum w)^2 / sum w^2. Integers are treated like floats.
     counts : array of shape (N,), optional
-        How many equal rows each row stands for, as in an aggregated table: whole numbers of at least 0,
-        and the same result as repeating the rows. Not together with `sample_weight`.
+        Number of identical rows that each row represents, as in an aggregated table: integers of at least 0.
+        The result is the same as for repeated rows. Cannot be combined with `sample_weight`.
     repetitions : int, optional
         Data sets simulated for each curve; by default 200, and fewer, down to 30, for many rows.
     rng : int, numpy.random.Generator or None, default=0
-        Seed, which the recommendation records; None draws a new one.
+        Seed of the simulations, which the recommendation records; None draws a new seed.
     progress : bool or callable, optional
-        True shows how far it is on standard error; a callable is called as progress(done, total).
+        True shows the progress on standard error; a callable is called as progress(done, total).
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
         by label.
@@ -813,6 +895,11 @@ def recommend(
     Returns
     -------
     Recommendation
+        Ranking of the estimators, and their accuracy on each curve.
+
+    See Also
+    --------
+    estimator_names : Names of all estimators.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What decisions on scores lose, how to take them, and how right those are that one keeps."""
+"""Public functions about decisions: decision regret, thresholds and selective prediction."""
 
 from __future__ import annotations
 
@@ -52,37 +52,42 @@ def regret(
     Parameters
     ----------
     y_true : array of shape (N,) or Sketch
-        True classes; or a sketch of the scores of one class, in place of arguments about rows and classes.
+        Labels; or a sketch of the scores of one class, which replaces all arguments about rows and classes.
     y_prob : array of shape (N,) or (N, C), optional
-        Scores of the positive class, or one column for each class; left out for a sketch.
+        Scores of the positive class, or one column for each class; omitted for a sketch.
     cost : float, pair, str or matrix
-        A threshold t (act if the score is t or more; a false alarm costs t and a miss 1 - t); a pair (cost
-        of a false alarm, cost of a miss), which means the threshold c_fp / (c_fp + c_fn); one of these as
-        text, such as "0.2" or "1:9"; or a matrix with
-        a row for each true class, in the order of `labels` (by default that of the columns of scores; of a
-        single one, the other class first), and a column for each action, in any unit.
-        Negative entries are gains. A frame names its actions, and so does a mapping from actions to columns.
+        One of
+
+        - a threshold t: act if the score is at least t; a false positive costs t and a false negative 1 - t;
+        - a pair (cost of a false positive, cost of a false negative), with the threshold
+          c_fp / (c_fp + c_fn);
+        - one of these as text, such as "0.2" or "1:9";
+        - a matrix with a row for each true class and a column for each action, in any unit. Rows are in the
+          order of `labels`, by default that of the score columns (1-D scores: negative, positive). Negative
+          entries are gains. The columns of a data frame, or the keys of a mapping from action to column, are
+          the names of the actions.
     actions : sequence of str, optional
-        Names of the columns of a matrix; an action may be to abstain. Of equally good actions the first is
-        taken.
+        Names of the columns of a matrix; an action may be to abstain. The first of equally good actions is
+        chosen.
     labels : sequence, optional
-        The class of each column.
+        Class of each column.
     pos_label : label, optional
-        The class that a threshold or a pair is about.
+        The positive class of a threshold or a pair.
     sample_weight : array of shape (N,), optional
-        Importance of each row, on any scale: multiplying all weights by a constant changes nothing. The
-        effective sample size is (sum w)^2 / sum w^2. Integers and floats mean the same.
+        Importance weight of each row, on any scale: multiplying all weights by a constant changes nothing.
+        The effective sample size is (sum w)^2 / sum w^2. Integers are treated like floats.
     counts : array of shape (N,), optional
-        How many equal rows each row stands for, as in an aggregated table: whole numbers of at least 0,
-        and the same result as repeating the rows. Not together with `sample_weight`.
+        Number of identical rows that each row represents, as in an aggregated table: integers of at least 0.
+        The result is the same as for repeated rows. Cannot be combined with `sample_weight`.
     cluster : array of shape (N,), optional
-        Who or what each row is of, where rows of one depend on each other.
+        Cluster id of each row, if rows of a cluster depend on each other.
     level : float
-        Of the interval.
+        Confidence level of the interval.
     rng : int, numpy.random.Generator or None, default=0
-        Seed of the simulated calibrated data behind `null`; nothing else depends on it. None draws a new one.
+        Seed of the calibrated data sets simulated for `null`; nothing else depends on it. None draws a new
+        seed.
     percent : bool
-        Whether scores are percentages, from 0 to 100. Thresholds and costs are not.
+        Whether scores are percentages, from 0 to 100. Thresholds and costs are not percentages.
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
         by label.
@@ -90,11 +95,16 @@ def regret(
     Returns
     -------
     Regret
-        In the unit of the costs, per row. Beyond 12 classes it is a lower bound.
+        Regret per row, in the unit of the costs. Above 12 classes it is a lower bound.
+
+    See Also
+    --------
+    regret_curve : Regret at every threshold.
+    best_threshold : Threshold of least expected cost.
 
     Examples
     --------
-    A test that costs 1 where it is not needed, and an illness missed that costs 9:
+    An unnecessary test costs 1, and a missed illness costs 9:
 
     >>> import calibrant
     >>> rng = np.random.default_rng(0)
@@ -103,7 +113,7 @@ def regret(
     >>> answer
     Regret(0.103 [0.057, 0.190] per row, n=2000)
 
-    Three actions, one of them to ask somebody:
+    Three actions, one of which is to ask an expert:
 
     >>> costs = {"no": [0, 5], "yes": [1, 0], "ask": [0.3, 0.3]}
     >>> calibrant.regret(rng.random(2000) < score**2, score, costs, rng=0).actions
@@ -138,19 +148,21 @@ def regret_curve(
     rng: Seed = 0,
     percent: bool = False,
 ) -> RegretCurve:
-    """Measure the regret at every threshold, with a band over all of them, beside the decision curves.
+    """Compute net benefit and decision regret at every threshold, with a simultaneous band of the regret.
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent : as in `regret`
+    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent
+        As for `regret`.
     thresholds : array, optional
-        Strictly between 0 and 1; .01, .02, ..., .99 by default.
+        Thresholds strictly between 0 and 1; by default .01, .02, ..., .99.
     other : array, optional
-        Scores of another model for the same rows: `difference` is the net benefit of `y_prob` less its.
+        Scores of another model for the same rows. `difference` is the net benefit of `y_prob` minus that of
+        the other model.
     level : float
-        Of the band.
+        Level of the band.
     rng : int, numpy.random.Generator or None, default=0
-        Accepted as in `regret`; the result depends on the data alone.
+        Has no effect: the result depends on the data alone.
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
         by label.
@@ -158,7 +170,11 @@ def regret_curve(
     Returns
     -------
     RegretCurve
-        With `worst`, the decision at which most is lost.
+        The curves; `worst` is the threshold with the largest regret.
+
+    See Also
+    --------
+    regret : Regret of one decision.
 
     Examples
     --------
@@ -198,20 +214,21 @@ def best_threshold(
     rng: Seed = 0,
     percent: bool = False,
 ) -> BestThreshold:
-    """Choose the threshold of least expected cost, where the scores themselves cannot be changed.
+    """Choose the threshold of least expected cost, for models whose scores are not recalibrated.
 
-    It is chosen by the calibration map of all rows. What it costs is estimated from thresholds that were
-    chosen on other rows.
+    The threshold is computed from a calibration map fitted to all rows. Its cost is estimated by
+    cross-fitting: from thresholds chosen on other rows.
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent : as in `regret`
+    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent
+        As for `regret`.
     cost : float, pair or str
-        A threshold, or the costs of a false alarm and of a miss, such as (1, 9) or "1:9".
+        A threshold, or the costs of a false positive and of a false negative, such as (1, 9) or "1:9".
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     rng : int, numpy.random.Generator or None, default=0
-        Accepted as in `regret`; the result depends on the data alone.
+        Has no effect: the result depends on the data alone.
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
         by label.
@@ -219,6 +236,11 @@ def best_threshold(
     Returns
     -------
     BestThreshold
+        The threshold, and its cost compared with that of the threshold implied by the costs.
+
+    See Also
+    --------
+    regret : Cost of acting on the scores as they are.
 
     Examples
     --------
@@ -262,32 +284,38 @@ def risk_coverage(
     Parameters
     ----------
     y_true : array of shape (N,) or Sketch
-        Labels; of pairs, whether the answer was right; or a sketch, in place of all arguments about rows,
-        classes and notion.
+        Labels; for `"correctness"`, whether each prediction was correct; or a sketch, which replaces all
+        arguments about rows, classes and notion.
     y_prob : array of shape (N,) or (N, C), optional
-        Scores of every class, or of the positive one; left out for a sketch.
+        Scores of every class, or of the positive class; omitted for a sketch.
     notion : str, optional
-        `"confidence"`, the default: how sure a row is, is its largest score, and of a vector of scores s of
-        the positive class the larger of s and 1 - s. `"correctness"` for pairs, was it right and how sure was
-        it. `"top:k"` asks whether the label is among the k largest scores.
+        Definition of confidence and of a correct prediction. `"confidence"`, the default: the confidence of a
+        row is its largest score (1-D scores s: the larger of s and 1 - s). `"correctness"`: `y_prob` is the
+        confidence, and `y_true` whether the prediction was correct. `"top:k"`: a row is correct if its label
+        is among the k largest scores.
     sample_weight : array of shape (N,), optional
-        Importance of each row, on any scale: multiplying all weights by a constant changes nothing. The
-        effective sample size is (sum w)^2 / sum w^2. Integers and floats mean the same.
+        Importance weight of each row, on any scale: multiplying all weights by a constant changes nothing.
+        The effective sample size is (sum w)^2 / sum w^2. Integers are treated like floats.
     counts : array of shape (N,), optional
-        How many equal rows each row stands for, as in an aggregated table: whole numbers of at least 0,
-        and the same result as repeating the rows. Not together with `sample_weight`.
+        Number of identical rows that each row represents, as in an aggregated table: integers of at least 0.
+        The result is the same as for repeated rows. Cannot be combined with `sample_weight`.
     labels, pos_label, percent
         As for `ece`.
     cluster : array of shape (N,), optional
-        Who or what each row is of; rows of one cluster may depend on each other in any way.
+        Cluster id of each row; rows of a cluster may depend on each other in any way.
     level : float
-        Level of all intervals, and of the band.
+        Confidence level of all intervals and of the band.
     rng : int, numpy.random.Generator or None, default=0
-        Seed of the draws from which the band takes its width; None draws a new one.
+        Seed of the simulation of the band; None draws a new seed.
 
     Returns
     -------
     RiskCoverage
+        Accuracy at each coverage, AURC and E-AURC.
+
+    See Also
+    --------
+    ece : Calibration error of the confidence.
 
     Examples
     --------
@@ -308,7 +336,7 @@ def risk_coverage(
 
 
 def _about_one(y_true: Any, *rows: Any, **more: Any) -> CalibrationTask:
-    """Ask about one class, which has to be named where there are more than two."""
+    """Return the task of the positive class, which must be given if there are more than two classes."""
     if isinstance(y_true, Sketch):
         return alone(y_true, *rows, **more)._about_one_class
     data = read(y_true, *rows, **more)

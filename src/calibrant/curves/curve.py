@@ -153,7 +153,8 @@ class ReliabilityCurve(Pictured, Printed, Serializable):
     by_outcome : tuple of arrays
         Edges of score bins, and the rows with and without the outcome in each; finer near 0 and 1.
     error : float
-        The expected calibration error, as `ece` gives it.
+        Calibration error (l1). For `method="bayes"` it is the value of `ece`; for `method="density"` it is
+        the error of the density estimator with this kernel and bandwidth.
     """
 
     score: Annotated[Array, Shape((None,)), UNIT, Ascending()]

@@ -43,7 +43,7 @@ class ResolvedSchema:
 
     Attributes
     ----------
-    roles : Roles
+    roles : ColumnRoles
     kinds : mapping
         The kinds of the columns of label, groups and cluster.
     notion : Notion

@@ -52,7 +52,7 @@ class DataFile:
     format : str
     size, changed : int
         Bytes, and when it was last changed, in nanoseconds.
-    header : Header
+    header : ColumnHeader
         The names of its columns.
     types : mapping
         The types of its columns, of Arrow or of numpy; those of CSV are all text.
@@ -132,7 +132,7 @@ def batches(
 
     Parameters
     ----------
-    source : Source
+    source : DataFile
     numbers, values : sequences of str
         Columns that hold numbers, and those that repeat few values.
     rows : int

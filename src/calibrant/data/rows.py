@@ -129,8 +129,8 @@ def load_models(
     ----------
     path : str
         The file, a folder or a pattern; "-" is standard input.
-    asked : Asked
-        What is known about the columns.
+    requested : ColumnRequest
+        Columns that the caller names.
     models : mapping, optional
         The columns of the scores of each model; by default there is one model, "".
     format : str, optional

@@ -52,15 +52,15 @@ class Clinical(Printed, Serializable):
         Number of positive outcomes and sum of the scores, scaled to the effective number of rows.
         Ratio, intercept and slope are computed from these outcomes by maximum likelihood: unlike the
         calibration error, E50 and E90, they are not shrunk by a posterior.
-    ratio : Measured or None
+    ratio : IntervalEstimate or None
         O:E ratio; None if every score is 0.
-    intercept : Measured or None
+    intercept : IntervalEstimate or None
         Calibration intercept, with the slope fixed at 1; positive if scores are too low on average. None if
         all outcomes are the same.
-    slope : Measured or None
+    slope : IntervalEstimate or None
         Calibration slope; below 1 if scores are too extreme. None if all outcomes or all scores are the same,
         or if scores separate the outcomes perfectly and the slope is unbounded.
-    e50, e90 : Measured
+    e50, e90 : IntervalEstimate
         Median and 90 % quantile of |frequency - score| over the rows.
     level : float
         Level of the intervals.

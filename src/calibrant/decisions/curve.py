@@ -89,7 +89,7 @@ class RegretCurve(Printed, Serializable):
         Effective number of rows.
     label : object
         The class that the decisions are about.
-    difference : Difference or None
+    difference : NetBenefitDifference or None
         Net benefit minus that of another model.
 
     Examples

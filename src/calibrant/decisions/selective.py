@@ -89,10 +89,10 @@ class RiskCoverage(Printed, Serializable):
         Accuracy of the selected rows, with a pointwise interval.
     band_low, band_high : arrays
         Ends of a simultaneous band over all coverages.
-    aurc : Measured
+    aurc : IntervalEstimate
         Area under the risk-coverage curve: the mean of the risk, 1 - accuracy, over all numbers of selected
         rows, with rows of equal confidence in random order.
-    e_aurc : Measured
+    e_aurc : IntervalEstimate
         E-AURC: AURC minus that of the optimal order, in which all correct rows precede the wrong ones.
     level : float
     n : float
@@ -270,9 +270,9 @@ class _ConfidenceLevels:
 
     Attributes
     ----------
-    confidence, weight, right : arrays (levels,)
+    confidence, weight, correct : arrays (levels,)
         Confidence, total weight, and weight of the correct rows.
-    square, square_right : arrays (levels,)
+    square, square_correct : arrays (levels,)
         Sums of squared weights of all rows and of the correct ones; sums of the weights if they are counts.
     local : array (levels,)
         Accuracy at each confidence level, by the posterior.

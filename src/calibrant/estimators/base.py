@@ -1,4 +1,4 @@
-"""Base class of estimators, and the error of a calibration task by an estimator that is named or given."""
+"""Base class of estimators, and the calibration error of a task by a given estimator."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ TOGETHER, LONG = 16, 1 << 13
 
 @dataclass(frozen=True)
 class Entry:
-    """A name of the registry and what it stands for.
+    """An entry of the registry.
 
     Attributes
     ----------
     name, short : str
-        What callers write before the colon.
+        Name and short name, written before the colon.
     parameter : str
-        What the text after the colon says, such as "bins"; "none" where there is no such text.
+        Meaning of the text after the colon, such as "bins"; "none" if there is no parameter.
     summary : str
-        What is measured, in a few words.
+        Short description.
     parse : callable
-        Makes the estimator from the text after the colon, or from None without one.
+        Returns the estimator for the text after the colon, or for None if there is none.
     vectors : bool
-        Whether the estimator compares whole vectors of scores.
+        Whether the estimator compares score vectors.
     """
 
     name: str
@@ -52,24 +52,24 @@ class Entry:
 
 
 class Estimator(ABC):
-    """A frozen value of choices. A subclass is a frozen dataclass that describes itself and has `fit`.
+    """Base class of estimators. A subclass is a frozen dataclass of options with a method `fit`.
 
     Attributes
     ----------
     name, short, parameter, summary : str
-        Its entry of the registry; a class with several names returns an `Entry` for each from `entries`.
+        Entry of the registry; a class with several names overrides `entries`.
     vectors : bool
-        Whether it compares whole vectors of scores, a `Simplex`, and not one score at a time.
+        Whether it compares score vectors (a `Simplex`) instead of one score at a time.
     norms : tuple of str
-        Norms that it defines; its fit refuses the others.
+        Norms that it defines; its fit raises an error for others.
     measures_ece : bool
-        Whether it estimates the ECE, and no measure of its own.
+        Whether it estimates the ECE, rather than a different measure.
     signed : bool
-        Whether a measure of its own may be negative.
+        Whether a different measure may be negative.
     from_posterior : bool
-        Whether it reads the posterior of the gap (see `calibrant.posterior`), and `fit_posterior` serves.
+        Whether it is computed from the posterior of the gap (see `calibrant.posterior`) by `fit_posterior`.
     shared : bool
-        Whether it judges the problems along the last axis of a batch together.
+        Whether the problems along the last axis of a batch are estimated jointly, as classes of one model.
     """
 
     vectors: bool = False
@@ -88,17 +88,17 @@ class Estimator(ABC):
 
     @property
     def measures_ece(self) -> bool:
-        """Whether the ECE is estimated, and no measure of its own."""
+        """Whether the ECE is estimated, rather than a different measure."""
         return True
 
     @classmethod
     def entries(cls) -> tuple[Entry, ...]:
-        """Return what the registry holds of this class."""
+        """Return the entries of this class in the registry."""
         return (Entry(cls.name, cls.short, cls.parameter, cls.summary, cls.parse, cls.vectors),)
 
     @classmethod
     def parse(cls, parameter: str | None) -> Self:
-        """Make the estimator from the text after the colon of its name; without a colon there is None."""
+        """Return the estimator for the text after the colon of its name, or for None without a colon."""
         refuse_parameter(cls.name, parameter)
         return cls()
 
@@ -109,23 +109,23 @@ class Estimator(ABC):
         Parameters
         ----------
         data : ScoreData or Simplex
-            A `Simplex` where the estimator compares whole vectors of scores.
+            A `Simplex` if the estimator compares score vectors.
         """
 
     def fit_posterior(self, batch: tuple[int, ...], posterior: Posterior) -> Fit:
-        """Read a posterior that is known already; for an estimator `from_posterior`."""
+        """Return the fit for a posterior that is already computed; only for estimators `from_posterior`."""
         raise TypeError(f"{self} does not read the posterior")
 
     def for_single_class(self) -> Estimator:
-        """Return the estimator of a class that is looked at by itself."""
+        """Return the estimator of a single class."""
         return self
 
     def native_interval(self, data: ScoreData, norm: Norm, level: float) -> tuple[float, float] | None:
-        """Return the interval of one problem that belongs to the estimator; None where it has none."""
+        """Return the estimator's own interval for one problem; None if it has none."""
         return None
 
     def n_bins_at(self, n: Array) -> int | None:
-        """Return the number of bins that are asked for at n rows; None where there are no bins."""
+        """Return the number of bins for n rows; None if there are no bins."""
         return None
 
     def __str__(self) -> str:
@@ -141,7 +141,7 @@ class SupportsFit(Protocol):
         ...
 
 
-#: What callers may pass for an estimator: a name, a value with `fit`, or a plain function.
+#: What callers may pass as an estimator: a name, an object with `fit`, or a function.
 EstimatorLike = str | Estimator | SupportsFit | Callable[[Array, Array, Array], float]
 
 
@@ -152,7 +152,7 @@ class Fit(ABC):
     Parameters
     ----------
     estimator : Estimator
-        Whose fit this is.
+        The estimator that was fitted.
     """
 
     estimator: Estimator
@@ -163,7 +163,7 @@ class Fit(ABC):
         Parameters
         ----------
         norm : {"l1", "l2", "max", "mul"}
-            The mean, root mean square or largest gap. Of whole vectors p, with probabilities eta: the mean of
+            The mean, root mean square or largest gap. For score vectors p with probabilities eta: the mean of
             sum_k |eta_k - p_k|, the root of the mean of sum_k (eta_k - p_k)^2, or ("mul") the mean of
             sum_k eta_k |eta_k - p_k|.
         """
@@ -176,13 +176,13 @@ class Fit(ABC):
 
     @classmethod
     def joined(cls, fits: Sequence[Any]) -> list[Any]:
-        """Return the fits of blocks of problems; as one, where the problems are judged together."""
+        """Return the fits of blocks of problems, joined to one fit if they are estimated jointly."""
         return list(fits)
 
 
 @dataclass(frozen=True, eq=False)
 class ValueFit(Fit):
-    """A fit that is the number itself.
+    """A fit that holds only the value.
 
     Attributes
     ----------
@@ -198,13 +198,14 @@ class ValueFit(Fit):
 
 @dataclass(frozen=True, eq=False)
 class SeveralFits(Fit):
-    """A batch whose entries cannot be fitted together, for they need different grids or cells.
+    """Fits of a batch whose entries need different grids or cells.
 
     Parameters
     ----------
     batch : tuple of int
+        Shape of the batch.
     parts : sequence of (mask, fit)
-        Which entries a fit is for; its own batch is these entries in order.
+        Mask of the entries, and the fit of these entries in order.
     """
 
     batch: tuple[int, ...]
@@ -218,7 +219,7 @@ class SeveralFits(Fit):
 
 
 def _checked(error: Array, estimator: Estimator) -> Array:
-    """Refuse what can be no error: an ECE lies between 0 and 1, of whole vectors between 0 and 2."""
+    """Raise an error for impossible values: an ECE is between 0 and 1, of score vectors between 0 and 2."""
     values = np.asarray(error)
     if values.dtype.kind not in "iuf":
         raise InputTypeError(f"the estimator {estimator}", "return real numbers", error)
@@ -235,7 +236,7 @@ def _checked(error: Array, estimator: Estimator) -> Array:
 
 
 def check_norm(norm: str, estimator: Estimator | None = None) -> None:
-    """Refuse a norm that does not exist, or that an estimator does not define."""
+    """Raise an error for a norm that does not exist, or that the estimator does not define."""
     check_choice("norm", norm, CANONICAL_NORMS if estimator is not None and estimator.vectors else NORMS)
     if estimator is not None and norm not in estimator.norms:
         defined = f"{estimator} defines norm {', '.join(map(repr, estimator.norms))}"
@@ -258,19 +259,19 @@ def average(gap: Array, weight: Array, norm: Norm) -> Array:
 
 
 def positions(tie_groups: Moments) -> Array:
-    """Return the mean score of each atom; where an atom holds nothing, its origin."""
+    """Return the mean score of each tie group; for an empty group its origin."""
     offset = np.divide(tie_groups.ws, tie_groups.w, out=np.zeros(tie_groups.w.shape), where=tie_groups.w > 0)
     return np.broadcast_to(np.clip(tie_groups.origin + offset, 0.0, 1.0), tie_groups.w.shape)
 
 
 def refuse_parameter(name: str, parameter: str | None) -> None:
-    """Refuse a text after the colon of a name that stands alone."""
+    """Raise an error if there is a text after the colon of a name without a parameter."""
     if parameter is not None:
         raise InputError("estimator", f'be "{name}" without a parameter', f"{name}:{parameter}")
 
 
 def number_or_text(text: str) -> float | str:
-    """Read a number, or else leave the text.
+    """Convert a text to a number if possible.
 
     >>> number_or_text("0.1"), number_or_text("scott")
     (0.1, 'scott')
@@ -282,7 +283,7 @@ def number_or_text(text: str) -> float | str:
 
 
 def resolve(estimator: Any, *, shared: bool = False, vectors: bool = False) -> Estimator:
-    """Return the estimator that is meant by a name (see `parse`), a value with `fit` or a plain function.
+    """Return the estimator for a name (see `parse`), an object with `fit`, or a function.
 
     >>> resolve("uniform:15", vectors=True)
     Traceback (most recent call last):
@@ -359,9 +360,9 @@ def pieces(block: ScoreData) -> list[ScoreData]:
 
 
 def chosen_bins(estimator: Any, n_bins: Any, strategy: str | None) -> Any:
-    """Return the bins that scikit-learn's `n_bins` and `strategy` ask for: 15 of equal width by default.
+    """Return the binned estimator of scikit-learn's `n_bins` and `strategy`, by default 15 and "uniform".
 
-    Without either it is the estimator that is given. `inputs.helpful` refuses an estimator beside them.
+    Without either it is the given estimator. `inputs.helpful` raises an error if both are given.
 
     >>> str(chosen_bins("auto", 10, "quantile")), chosen_bins("auto", None, None)
     ('adaptive:10', 'auto')

@@ -18,13 +18,14 @@ from calibrant.score_data import Array, Residuals, ScoreData
 
 @dataclass(frozen=True, eq=False)
 class BayesFit(Fit):
-    """Posterior of the gap, and the errors it gives.
+    """Posterior of the gap, and errors computed from it.
 
     Attributes
     ----------
     batch : tuple of int
+        Shape of the batch.
     posterior : Posterior
-        Of the problems of the batch, flattened.
+        Posterior of the problems of the batch, flattened.
     """
 
     estimator: Bayes
@@ -33,7 +34,7 @@ class BayesFit(Fit):
 
     @classmethod
     def joined(cls, fits: Sequence[Any]) -> list[Any]:
-        """Return the fits of blocks of classes; as one, where the classes are judged together."""
+        """Return the fits of blocks of classes, joined to one fit if the classes are pooled."""
         if len(fits) < 2 or not fits[0].shared:
             return list(fits)
         posterior = Posterior.joined([fit.posterior for fit in fits])
@@ -46,7 +47,7 @@ class BayesFit(Fit):
 
     @cached_property
     def _pooled_classes(self) -> PooledClasses:
-        """The classes of each model, judged together."""
+        """Posterior of the classes of each model, pooled and unpooled."""
         classes = self.batch[-1]
         terms = (
             term.reshape(-1, classes, *term.shape[1:]).sum(axis=1) for term in self.posterior.terms("l1")
@@ -54,7 +55,7 @@ class BayesFit(Fit):
         return pool_classes(Terms(*terms), self.posterior.z.shape[-1], classes)
 
     def _average(self, smooth: Array, unpooled: Array) -> Array:
-        """Return what is expected of each problem, judged with the others or by itself."""
+        """Average the pooled (`smooth`) and the unpooled expectation of each problem."""
         if not self.shared:
             return unpooled
         models = (-1, self.batch[-1], *unpooled.shape[1:])
@@ -64,14 +65,14 @@ class BayesFit(Fit):
 
     @cached_property
     def over_under(self) -> tuple[Array, Array]:
-        """The error's parts: scores that lie above the frequency, and below."""
+        """Parts of the error: scores above the frequency, and scores below it."""
         p = self.posterior
         pairs = zip(p.smooth_over_under, p.over_under, strict=True)
         over, under = (self._average(smooth, unpooled).reshape(self.batch) for smooth, unpooled in pairs)
         return over, under
 
     def _error(self, norm: Norm) -> Array:
-        """Return the posterior mean gap (l1), root mean square (l2) or largest such root of a cell (max)."""
+        """Return the expected absolute gap (l1), root mean square (l2) or its maximum over cells (max)."""
         if norm == "l1":
             over, under = self.over_under
             return np.minimum(over + under, 1.0)
@@ -91,8 +92,8 @@ class Bayes(Estimator):
     Parameters
     ----------
     shared : bool
-        Whether the problems along the last axis of the batch are the classes of one model, which
-        then are calibrated, or not, together.
+        Whether the problems along the last axis of the batch are the classes of one model. Their prior
+        probabilities of calibration, sizes and roughnesses are then pooled.
 
     Examples
     --------
@@ -114,7 +115,7 @@ class Bayes(Estimator):
 
     @classmethod
     def parse(cls, parameter: str | None) -> Self:
-        """Read whether the classes are calibrated together."""
+        """Return the estimator for None or "shared"."""
         check_choice("parameter of bayes", parameter, (None, "shared"))
         return cls(shared=parameter == "shared")
 
@@ -122,19 +123,19 @@ class Bayes(Estimator):
         return "bayes:shared" if self.shared else "bayes"
 
     def fit_posterior(self, batch: tuple[int, ...], posterior: Posterior) -> BayesFit:
-        """Read a posterior that is known already."""
+        """Return the fit for a posterior that is already computed."""
         return BayesFit(self, batch, posterior)
 
     def for_single_class(self) -> Bayes:
-        """Return the estimator that judges a class by itself."""
+        """Return the estimator without pooling."""
         return Bayes()
 
     def fit(self, data: ScoreData, *, ties: bool = True) -> BayesFit | SeveralFits:
-        """Look at the residuals in score order; without `ties` no score has an effect of its own."""
+        """Fit the residuals in score order; without `ties`, score effects are left out."""
         return self.of_residuals(Residuals.of(data, ties=ties))
 
     def of_residuals(self, residuals: Residuals) -> BayesFit | SeveralFits:
-        """Fit residuals in score order; problems of very different size are fitted apart."""
+        """Fit residuals in score order; problems with different numbers of cells are fitted separately."""
         batch = residuals.batch
         shared = self.shared and bool(batch)
         flat = residuals.flat

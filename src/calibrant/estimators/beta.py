@@ -22,10 +22,10 @@ FACES = ((1, 1, 1), (0, 1, 1), (1, 0, 1), (0, 0, 1))
 
 @dataclass(frozen=True, eq=False)
 class BetaFit(CurveFit):
-    """The curve at the scores of the sample, its coefficients a, b, c on the last axis.
+    """The curve at the scores of the sample, and its coefficients a, b, c on the last axis.
 
-    Where one class only is present the likelihood has no maximum: the curve is that class, the
-    coefficients are NaN.
+    If all outcomes are equal, the likelihood has no maximum: the curve is that outcome, and the coefficients
+    are NaN.
     """
 
     coefficients: Array
@@ -75,7 +75,7 @@ def maximise(x: Array, mass: Array, positive: Array, face: tuple[int, ...]) -> t
 
 
 def fit_curve(x: Array, mass: Array, positive: Array) -> Array:
-    """Find the coefficients with a, b >= 0: the best of the faces where the full curve leaves the domain."""
+    """Return the coefficients with a, b >= 0; if the optimum violates this, the best boundary face."""
     theta, _ = maximise(x, mass, positive, FACES[0])
     out = np.flatnonzero((theta[:, :2] < 0).any(axis=-1))
     best = np.full(out.size, np.inf)
@@ -90,8 +90,8 @@ def fit_curve(x: Array, mass: Array, positive: Array) -> Array:
 class Beta(Estimator):
     """Distance of the scores from the beta calibration curve (Kull et al. 2017).
 
-    logit g = a ln p - b ln(1 - p) + c with a, b >= 0, fitted to the rows it is judged on. Three
-    parameters vary little, and miss what such a curve cannot bend to.
+    logit g = a ln p - b ln(1 - p) + c with a, b >= 0, fitted to the rows that it is evaluated on. Three
+    parameters have little variance, but gaps of other shapes are missed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Beta kernels: a leave-one-out regression whose kernel never leaves [0, 1]."""
+"""Leave-one-out kernel regression with beta kernels, whose support is [0, 1]."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ POINTS = 6
 
 @dataclass(frozen=True, eq=False)
 class BetaKernelFit(Fit):
-    """Gaps of all rows, each between its score and the frequency among the other rows.
+    """Gaps of all rows: frequency among the other rows minus score.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ def _place(score: Array) -> Array:
 
 
 def _n_nodes(bandwidth: float) -> int:
-    """Return the number of nodes that a bandwidth needs; few different ones, so that they are shared."""
+    """Return the number of nodes for a bandwidth, a power of two, so that similar bandwidths share nodes."""
     return max(128, 2 ** ceil(log2(NODES * (TRIED[0] / bandwidth) ** 0.5) - 1e-9))
 
 
@@ -118,9 +118,10 @@ class Neighbours:
         return np.exp((known * exponent.T).sum(axis=-1) + constant)
 
     def around(self, bandwidth: float, pairs: int = NODES) -> tuple[Array, Array]:
-        """Sum mass and positive mass under the kernel at each score, its own rows included.
+        """Sum mass and positive mass under the kernel at each score, including its own rows.
 
-        Up to `pairs` distinct scores all of them are compared, if nodes would not be fewer anyway.
+        Up to `pairs` distinct scores (or the number of nodes, if larger) all pairs are summed exactly; above
+        that, sums are interpolated from nodes.
         """
         size = _n_nodes(bandwidth)
         if self.score.size <= max(size, pairs):
@@ -137,7 +138,7 @@ class Neighbours:
         return mass, positive
 
     def _spread(self, size: int) -> tuple[Array, Array, Array]:
-        """Spread mass and positive mass onto nodes, for all bandwidths alike; tell how scores read them."""
+        """Return index and weight of the nodes of each score, and mass and positive mass at the nodes."""
         if size not in self._known:
             index, share = _shares(self.score, _nodes(size)[1])
             parts = ((share * part[:, None]).ravel() for part in (self.w, self.wy))
@@ -148,7 +149,7 @@ class Neighbours:
     def likelihood(self, bandwidth: float) -> float:
         """Return the mean logarithm of the density of the other rows at each score, up to a constant.
 
-        At 0 and 1 the kernel is finite or zero, never in between: such scores have no say.
+        Scores of 0 and 1 are left out, because the kernels of all other scores vanish there.
         """
         self_kernel = self.row * self.self_kernel(bandwidth)
         others = np.maximum(self.around(bandwidth, pairs=0)[0] - self_kernel, ALONE * self_kernel)
@@ -159,13 +160,13 @@ class Neighbours:
         return (self.score > 0) & (self.score < 1)
 
     def bandwidth(self) -> float:
-        """Find the bandwidth of largest likelihood."""
+        """Return the bandwidth of largest likelihood."""
         if not self._inside.any():
             return float(TRIED[0])
         return likeliest(np.array([self.likelihood(h) for h in TRIED]))
 
     def gaps(self, bandwidth: float) -> Array:
-        """Return the frequency among the other rows less the score, for positive and for negative rows."""
+        """Return the frequency among the other rows minus the score, for positive and for negative rows."""
         mass, positive = self.around(bandwidth)
         self_kernel = self.row * self.self_kernel(bandwidth)
         others = mass - self_kernel
@@ -192,7 +193,7 @@ def likeliest(value: Array) -> float:
 
 
 def check_bandwidth(bandwidth: float | str) -> None:
-    """Refuse a bandwidth that is neither "likelihood" nor a number of at least `NARROWEST`."""
+    """Raise an error for a bandwidth that is neither "likelihood" nor a number of at least `NARROWEST`."""
     if isinstance(bandwidth, str):
         check_choice("bandwidth", bandwidth, ("likelihood",))
     elif not (is_number(bandwidth) and NARROWEST <= bandwidth < np.inf):
@@ -203,16 +204,16 @@ def check_bandwidth(bandwidth: float | str) -> None:
 class BetaKernel(Estimator):
     """Leave-one-out kernel regression with beta kernels (Popordanoska et al. 2022, two classes).
 
-    The frequency at a score f_i is that of the other rows, row j weighing the density at f_i of a
-    Beta(f_j/h + 1, (1 - f_j)/h + 1) variable. Scores of 0 and 1 are fine. The published L2 error is
-    the mean square; this is its root. Cost: O(m^2) for m distinct scores up to about a thousand,
-    from there O(N), rows being spread onto nodes (the gaps agree to about 1e-6).
+    The frequency at a score f_i is a weighted mean over the other rows. The weight of row j is the density of
+    Beta(f_j/h + 1, (1 - f_j)/h + 1) at f_i. Scores may be 0 or 1. The published L2 error is the mean square;
+    this is its root. Time is O(m^2) up to about 1,000 distinct scores m, and O(N) above that, where sums are
+    interpolated from nodes (gaps agree to about 1e-6).
 
     Parameters
     ----------
     bandwidth : float or "likelihood"
-        h, about (standard deviation of the kernel)^2 / (f (1 - f)); by default the one of largest
-        leave-one-out likelihood of the scores between .001 and .5.
+        h, about (standard deviation of the kernel)^2 / (f (1 - f)). "likelihood" chooses the value between
+        .001 and .5 with the largest leave-one-out likelihood of the scores.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The paper's binning estimators: sum over bins of |sum_i W_ij (outcome - score)| / N.
+"""The paper's binned estimators: sum over bins of |sum_i W_ij (outcome - score)| / N.
 
-The two axes of the paper: a binning (uniform or adaptive) answers with edges; a mapping turns
-data and edges into sums per bin. The convex mapping is linear binning: a score gives each of
-the two nearest bin centres a share that falls linearly with the distance.
+A binning (uniform or adaptive) defines the edges of the bins, and a mapping the weights W_ij of the rows in
+the bins. The convex mapping is linear binning: a row is divided between the two nearest bin centres, with
+shares that fall linearly with the distance.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAMED = {
 
 
 def check_size(n_bins: Size) -> None:
-    """Refuse a number of bins that is neither a positive integer nor "sqrt"."""
+    """Raise an error for a number of bins that is neither a positive integer nor "sqrt"."""
     integer = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
     if n_bins != "sqrt" and not (integer and 1 <= n_bins <= MOST):
         raise InputError("n_bins", f'be an integer from 1 to {MOST} or "sqrt"', n_bins)
@@ -50,7 +50,7 @@ def parse_size(text: str) -> Size:
 
 
 def resolved_n_bins(n_bins: Size, n: Array) -> int:
-    """Return the number of bins for n rows: itself, or the floor of the root of n.
+    """Return the number of bins for n rows; "sqrt" is the square root of n, rounded down.
 
     >>> resolved_n_bins("sqrt", np.array(99.0))
     9
@@ -83,9 +83,9 @@ def equal_edges(b: int) -> Array:
 def adaptive_edges(data: ScoreData, b: int, *, larger_first: bool = False) -> Array:
     """Return the edges of b bins of equal mass, for each batch entry.
 
-    A cut lies after floor(i n / b) rows, halfway between the two neighbours. One that falls inside a run of
-    ties sends the whole run to its right. With `larger_first` all bins hold floor(n / b) rows and the first
-    n mod b of them one more.
+    A cut lies after floor(i n / b) rows, halfway between the two neighbouring scores. If it falls between
+    equal scores, all of them are in the bin to its right. With `larger_first` all bins have floor(n / b) rows
+    and the first n mod b of them one more.
 
     >>> from calibrant.score_data import Sample
     >>> adaptive_edges(Sample(np.array([0.1, 0.2, 0.4, 0.9]), np.zeros(4, bool)), 2)
@@ -111,9 +111,9 @@ def adaptive_edges(data: ScoreData, b: int, *, larger_first: bool = False) -> Ar
 
 
 def convex(data: ScoreData, edges: Array, *, swapped: bool = False) -> Bins:
-    """Share every row between the two nearest bin centres; equal centres are one bin.
+    """Divide every row between the two nearest bin centres; equal centres are one bin.
 
-    With `swapped` the nearer centre gets the smaller share, which is what the paper prints.
+    With `swapped` the nearer centre gets the smaller share, as printed in the paper.
     """
     centres = (edges[..., :-1] + edges[..., 1:]) / 2
     bins = spread(data, centres, swapped=swapped)
@@ -129,10 +129,10 @@ def convex(data: ScoreData, edges: Array, *, swapped: bool = False) -> Bins:
 
 
 def spread(data: ScoreData, nodes: Array, *, swapped: bool = False) -> Bins:
-    """Bin linearly: sum at nodes, each row shared between its two neighbours.
+    """Bin linearly: return sums at nodes, with each row divided between the two neighbouring nodes.
 
-    Between nodes c and d the share of d is (s - c)/(d - c), so five sums per interval are enough.
-    Rows beyond the outermost nodes belong wholly to them.
+    Between nodes c and d the share of d is (s - c)/(d - c), so five sums per interval are enough. Rows beyond
+    the first or last node are assigned to that node.
     """
     # The exchanged shares jump at a node; a score on it counts as left of it.
     cuts = np.nextafter(nodes, 2.0) if swapped else nodes
@@ -148,7 +148,10 @@ def spread(data: ScoreData, nodes: Array, *, swapped: bool = False) -> Bins:
 
 
 def shared(mass: Array, moment: Array, gap: Array | float, *, swapped: bool = False) -> Array:
-    """Make sums at nodes from sums between them: `mass`, and `moment`, times the distance from the left."""
+    """Return sums at nodes from sums between them.
+
+    `mass` are the sums between nodes, and `moment` those of the values times the distance from the left node.
+    """
     right = moment[..., 1:-1] / gap
     left = mass[..., 1:-1] - right
     if swapped:
@@ -160,7 +163,7 @@ def shared(mass: Array, moment: Array, gap: Array | float, *, swapped: bool = Fa
 
 
 def mapped(data: ScoreData, edges: Array, mapping: str) -> Bins:
-    """Sum per bin under a mapping; bins are closed on the left."""
+    """Return the sums of each bin under a mapping; bins are closed on the left."""
     if mapping == "one":
         return data.bins(edges[..., 1:-1])
     return convex(data, edges, swapped=mapping == "published")
@@ -168,13 +171,13 @@ def mapped(data: ScoreData, edges: Array, mapping: str) -> Bins:
 
 @dataclass(frozen=True, eq=False)
 class BinnedFit(Fit):
-    """Sums per bin, and the errors they give."""
+    """Sums of each bin, and errors computed from them."""
 
     edges: Array
     bins: Bins
 
     def _error(self, norm: Norm) -> Array:
-        """Return the mean (l1), root mean square (l2) or largest (max) gap; bins weigh by their mass."""
+        """Return the mean (l1), root mean square (l2) or largest (max) gap; bins are weighted by mass."""
         bins, total = self.bins, self.bins.w.sum(axis=-1)
         if norm == "l1":
             return np.abs(bins.residual).sum(axis=-1) / total
@@ -186,17 +189,17 @@ class BinnedFit(Fit):
 
 @dataclass(frozen=True)
 class Binned(Estimator):
-    """A binning and a mapping: the paper's ECE_l, ECE_a, ECE_c and ECE_ac.
+    """Binned calibration error: the paper's ECE_l, ECE_a, ECE_c and ECE_ac.
 
     Parameters
     ----------
     binning : {"uniform", "adaptive"}
         Bins of equal width, or of equal mass.
     n_bins : int or "sqrt"
-        Their number; "sqrt" is the floor of the root of the number of rows.
+        Number of bins; "sqrt" is the square root of the number of rows, rounded down.
     mapping : {"one", "convex", "published"}
-        A row counts in one bin, or is shared between the two nearest centres; "published" shares
-        with the two weights exchanged, as the paper prints them.
+        "one" assigns a row to one bin, "convex" divides it between the two nearest bin centres, and
+        "published" does so with the two weights exchanged, as printed in the paper.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Cumulative differences: no bins, no kernel, no parameter."""
+"""Cumulative calibration errors, without bins, kernel or parameter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATISTICS = {
 
 @dataclass(frozen=True, eq=False)
 class CumulativeFit(Fit):
-    """The walk of the cumulated residuals.
+    """Cumulative sums of the residuals.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class CumulativeFit(Fit):
     walk: Array
 
     def _error(self, norm: Norm) -> Array:
-        """Return the largest distance of the walk from zero (ks), or the range it spans (kuiper)."""
+        """Return the largest absolute cumulative sum (ks), or the range of the sums (kuiper)."""
         high, low = np.maximum(self.walk.max(axis=-1), 0.0), np.minimum(self.walk.min(axis=-1), 0.0)
         return np.maximum(high, -low) if self.estimator.statistic == "ks" else high - low
 
@@ -42,11 +42,11 @@ class CumulativeFit(Fit):
 class Cumulative(Estimator):
     """Cumulative calibration errors (Arrieta-Ibarra et al. 2022): their ECCE-MAD and ECCE-R.
 
-    A measure of its own: opposite errors at neighbouring scores cancel, so it lies below the ECE
-    and does not converge to it, unless the model errs in one direction. Rows are summed in order
-    of their score and the sums are read at the ends of tie groups only. The range ("kuiper") bounds
-    what any increasing recalibration could have gained on these rows, in any decision to act or not
-    whose false alarm and miss cost one together.
+    This is not the ECE: gaps of opposite sign cancel, so it is smaller than the ECE and does not converge to
+    it, unless all gaps have the same sign. Residuals are summed in score order, and the sums are evaluated at
+    the ends of tie groups. The range ("kuiper") is an upper bound of the gain from any increasing
+    recalibration on these rows, for any binary decision whose costs of a false positive and of a false
+    negative sum to one.
 
     Parameters
     ----------

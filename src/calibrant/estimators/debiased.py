@@ -1,4 +1,4 @@
-"""Binned errors less what chance alone adds to them."""
+"""Debiased binned errors: the expected contribution of noise is subtracted."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from calibrant.score_data import Array, Bins, Moments, ScoreData
 
 @dataclass(frozen=True, eq=False)
 class DebiasedFit(Fit):
-    """Sums per bin, and the errors they give once the expected noise is taken off.
+    """Sums of each bin, and debiased errors computed from them.
 
     Attributes
     ----------
     edges : array
-        One more than there are bins.
+        Edges of the bins.
     moments, squares : Moments
-        Sums per bin, and the same with squared weights (counts stay as they are).
+        Sums of each bin, and the same with squared weights (counts are not squared).
     n : array
         Effective number of rows.
     """
@@ -55,15 +55,15 @@ class DebiasedFit(Fit):
 
     @property
     def signed(self) -> Array:
-        """The debiased mean gap as it comes, which may be negative."""
+        """Debiased mean gap without truncation at 0; it may be negative."""
         gap, spread = self._gap_and_spread
         noisy = folded_mean(gap, np.sqrt(_ratio(spread, self.size)))
         return (self._share * (2 * np.abs(gap) - noisy)).sum(axis=-1)
 
     def _error(self, norm: Norm) -> Array:
-        """Return the debiased mean gap (l1) or root of the debiased mean square (l2); below zero both read 0.
+        """Return the debiased mean gap (l1) or the root of the debiased mean square (l2), at least 0.
 
-        For l2 a bin with one row, whose noise nobody can tell from its gap, is left out.
+        For l2, bins with a single row are left out, because their variance cannot be estimated.
         """
         if norm == "l1":
             return np.maximum(self.signed, 0.0)
@@ -76,8 +76,8 @@ class DebiasedFit(Fit):
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the interval of the l2 error by Sun et al. (2024): the roots of that of its square.
 
-        Its centre is their U-statistic, the mean product of the residuals of two rows of a bin;
-        bins with one row have no pairs and are left out.
+        Its centre is a U-statistic: the mean product of the residuals of two rows of a bin. Bins with a
+        single row have no pairs and are left out.
         """
         level = inputs.level(level)
         squared_noise, total = square_residual(self.squares), square_residual(self.moments)
@@ -102,7 +102,7 @@ class DebiasedFit(Fit):
 
 
 def _ratio(a: Array, b: Array) -> Array:
-    """Divide, 0 where there is nothing to divide by."""
+    """Divide; return 0 where the denominator is 0."""
     return np.divide(a, b, out=np.zeros(np.shape(a)), where=b > 0)
 
 
@@ -129,12 +129,12 @@ def folded_mean(mean: Array, sd: Array) -> Array:
 
 @dataclass(frozen=True)
 class Debiased(Estimator):
-    """Equal-mass bins, the expected contribution of chance subtracted.
+    """Debiased calibration error with equal-mass bins.
 
     l1: 2 ECE - sum_b (n_b / n) E|d_b + s_b Z| with the gap d_b and its standard error s_b (Kumar et
-    al. 2019, as evaluated by Kaengsepp et al. 2022). l2: the square of every gap less
-    y_b (1 - y_b) / (n_b - 1) (Ferro and Fricker 2012, Broecker 2012). Where n is no multiple of the
-    number of bins the first ones hold one row more, as in the code behind the published tables.
+    al. 2019, as evaluated by Kaengsepp et al. 2022). l2: y_b (1 - y_b) / (n_b - 1) is subtracted from the
+    square of every gap (Ferro and Fricker 2012, Broecker 2012). If n is not a multiple of the number of bins,
+    the first bins have one row more, as in the code behind the published tables.
 
     Parameters
     ----------

@@ -24,14 +24,14 @@ LEAST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class DensityFit(Fit):
-    """Densities on a grid, and the errors they give.
+    """Densities on a grid, and errors computed from them.
 
     Attributes
     ----------
     score : array
         The grid, shared by the batch.
     share : array
-        What each point of the grid stands for in an integral over the scores.
+        Weight of each grid point in an integral over the scores.
     density, positive : arrays
         Density of the scores, and share of positive rows times the density of their scores.
     residual : array
@@ -39,10 +39,10 @@ class DensityFit(Fit):
     bandwidth : array
         Bandwidth of each batch entry as used; 0 where all scores are (nearly) the same.
     floored : array
-        Whether the rule asked for a bandwidth below the narrowest one.
-    walls : array
-        Share of all rows, and of the positive ones among them, that have no density: they lie exactly on the
-        lower or on the upper wall, and the kernels hold them there. No such rows where kernels are reflected.
+        Whether the rule gave less than the smallest allowed bandwidth.
+    boundary_mass : array
+        Share of all rows, and of the positive ones among them, that lie exactly on the lower or on the upper
+        boundary and therefore have no density. It is 0 for kernels that are reflected at the boundaries.
     frequency : array
         Frequency of the outcome at each score of the grid; NaN where there is no data.
     """
@@ -60,7 +60,7 @@ class DensityFit(Fit):
 
     @property
     def nearby(self) -> Array:
-        """Effective number of rows that speak at each score: (sum of weights)^2 / sum of squares."""
+        """Effective local sample size at each score: (sum of weights)^2 / sum of squared weights."""
         points, step, kernel = self.score.size, float(self.share), self.estimator.kernel
         kernel_overlap = overlap(kernel, self.width, points, points * step)
         square, _ = Grid.of(self.data.squared(), step).smooth(kernel, self.width)
@@ -83,7 +83,7 @@ class DensityFit(Fit):
 
     @cached_property
     def _is_defined(self) -> Array:
-        """Where the curve is defined: rows enough under the kernel, and more than the transform's ripple."""
+        """Where the curve is defined: enough rows nearby, and above the error of the transform."""
         kernel, step = KERNELS[self.estimator.kernel], float(self.share)
         width = self.width[..., None]
         enough = self.data.n[..., None] * width * self.density >= LEAST
@@ -114,7 +114,7 @@ class DensityFit(Fit):
 
 
 def _over(square: Array, mass: Array) -> Array:
-    """Divide squares by masses; nothing where there is hardly any."""
+    """Divide squares by masses; return 0 where the mass is negligible."""
     occupied = mass > 1e-12 * mass.max(axis=-1, keepdims=True)
     return np.divide(square, mass, out=np.zeros(square.shape), where=occupied)
 
@@ -126,12 +126,13 @@ class Density(Estimator):
     Parameters
     ----------
     bandwidth : {"silverman", "scott", "isj"} or float
-        Standard deviation of the kernel, or the rule that finds it from the scores of each
-        problem. The same one serves both densities.
+        Standard deviation of the kernel, or the rule that chooses it from the scores of each problem. Both
+        densities have the same bandwidth.
     kernel : {"triweight", "gaussian", "epanechnikov", "cosine"}
+        Shape of the kernel.
     step : float
-        Step of the grid, halved until it is at most a third of the bandwidth. The default serves
-        every purpose; a coarser one is faster where a simulation needs many small fits.
+        Step of the grid, halved until it is at most a third of the bandwidth. A larger step is faster, for
+        simulations with many small fits.
 
     Examples
     --------
@@ -203,7 +204,7 @@ class Density(Estimator):
 
 
 def check_bandwidth(bandwidth: str | float) -> None:
-    """Refuse a bandwidth that is neither a positive number nor the name of a rule."""
+    """Raise an error for a bandwidth that is neither a positive number nor the name of a rule."""
     if isinstance(bandwidth, str):
         check_choice("bandwidth", bandwidth, tuple(RULES))
     elif not (is_number(bandwidth) and np.isfinite(bandwidth) and bandwidth > 0):
@@ -213,7 +214,7 @@ def check_bandwidth(bandwidth: str | float) -> None:
 def fit_by_grid(
     estimator: Density | DensityBeta, data: ScoreData, bandwidth: Array, grid: Array
 ) -> DensityFit | SeveralFits:
-    """Fit problems on the grid that each of them needs: none depends on which others are in its batch."""
+    """Fit each problem on its own grid, so that the result does not depend on the rest of the batch."""
     if np.all(grid == grid.flat[0]):
         return estimator.fit_on_grid(data, bandwidth, grid.flat[0].item())
     parts = []

@@ -1,6 +1,6 @@
-"""The paper's density estimator with Chen's beta kernels, which never leave the range of the scores.
+"""The paper's density estimator with Chen's beta kernels, whose support is the range of the scores.
 
-A kernel is centred where the density is asked for, and has another shape at each place. The estimate does not
+The shape of the kernel depends on the score at which the density is evaluated. The estimate does not
 integrate to one; f and pi1 f1 are divided by the same constant.
 """
 
@@ -39,15 +39,14 @@ SHARE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class DensityBetaFit(DensityFit):
-    """Densities by beta kernels on a grid that is denser at both ends and has a point on each wall.
+    """Densities by beta kernels on a grid that is denser at both ends and includes both boundaries.
 
-    Rows exactly on a wall have no density: kernels hold them on the wall alone. They are counted as what they
-    are, a share of all rows with one score.
+    Rows exactly on a boundary have no density. They are counted separately (`boundary_mass`).
     """
 
     @property
     def width(self) -> Array:
-        """Standard deviation of the kernel, on average over the density."""
+        """Mean standard deviation of the kernel, weighted by the density."""
         mass = self.density * self.share
         whole = mass.sum(axis=-1)
         return np.divide(
@@ -62,7 +61,7 @@ class DensityBetaFit(DensityFit):
 
     @property
     def nearby(self) -> Array:
-        """Effective number of rows that speak at each score: (sum of weights)^2 / sum of squares."""
+        """Effective local sample size at each score: (sum of weights)^2 / sum of squared weights."""
         first, second = (
             self.estimator.smooth(node_batch, self.score.size - 2, self._bandwidth, power)[0][..., 0]
             for node_batch, power in ((self.data, 1), (self.data.squared(), 2))
@@ -71,7 +70,7 @@ class DensityBetaFit(DensityFit):
 
     @cached_property
     def _is_defined(self) -> Array:
-        """Where the curve is defined: rows enough under the kernel."""
+        """Where the curve is defined: enough rows under the kernel."""
         return self.data.n[..., None] * self._widths * self.density >= LEAST
 
 
@@ -79,25 +78,24 @@ class DensityBetaFit(DensityFit):
 class DensityBeta(Estimator):
     """Beta kernel estimate (Chen 1999) of the density of scores and of positive scores.
 
-    Scores are rescaled to [0, 1] first where they cannot lie everywhere there, as confidences cannot.
-    Cost: O(N + places) for N rows (see `calibrant.score_data.nodes`); sums are right to 1e-6 where the
-    density is above a millionth of its peak.
+    Scores with a smaller range, such as confidences, are first rescaled to [0, 1]. Time is O(N + places) for
+    N rows (see `calibrant.score_data.nodes`). Sums are accurate to 1e-6 where the density is above a
+    millionth of its maximum.
 
     Parameters
     ----------
     bandwidth : {"scott", "silverman", "isj"} or float
-        Chen's b: the variance of the kernel at a score s is about b s (1 - s). By a rule that is half the
-        square of the rule's bandwidth, on average over the scores.
+        Chen's b: the variance of the kernel at a score s is about b s (1 - s). With a rule, b is chosen so
+        that this variance, averaged over the scores, is half the squared bandwidth of the rule.
     kernel : {"beta", "beta2"}
-        Chen's first or second kind. The second has its mean where it is asked for, save near the walls.
+        Chen's first or second kernel. The mean of the second is the score itself, except near the boundaries.
     mass : {"whole", "each"}
-        What is divided by its integral, since neither is one: the density, as Chen's estimate is commonly
-        used, or what each row contributes to it. A row near a wall contributes little to the first, which
-        is therefore not consistent where most rows are there; the second counts all rows alike
-        (the macro and the micro estimator of Gouriéroux and Monfort 2006).
+        What is normalised to integrate to one: the whole density ("whole", the common use of Chen's
+        estimate), or the contribution of each row ("each"). With "whole", rows near a boundary contribute
+        less, so the estimate is not consistent if most rows are there. With "each", all rows have the same
+        weight. These are the macro and the micro estimator of Gouriéroux and Monfort (2006).
     places : float
-        Points of the grid over 1 / sqrt(b). The default serves every purpose; fewer are faster where a
-        simulation needs many small fits.
+        Number of grid points times sqrt(b). Fewer points are faster, for simulations with many small fits.
 
     Examples
     --------
@@ -149,7 +147,7 @@ class DensityBeta(Estimator):
 
     @property
     def kind(self) -> Kind:
-        """Which of Chen's kernels."""
+        """Number of Chen's kernel: 1 or 2."""
         return BETA_KERNELS[self.kernel]
 
     def chosen_bandwidth(self, data: ScoreData) -> Array:
@@ -230,7 +228,7 @@ class DensityBeta(Estimator):
 
 
 def density_by(kernel: str, bandwidth: str | float | None) -> Density | DensityBeta:
-    """Return the density estimator with a kernel of any kind, by its own rule where no bandwidth is given.
+    """Return the density estimator with any kernel, and the default rule if no bandwidth is given.
 
     >>> str(density_by("beta2", 0.01)), str(density_by("cosine", None))
     ('density-beta2:0.01', 'density:silverman:cosine')
@@ -242,7 +240,7 @@ def density_by(kernel: str, bandwidth: str | float | None) -> Density | DensityB
 
 
 def matched(data: ScoreData, width: Array) -> Array:
-    """Return the b whose kernels have a share of squared bandwidths for variance, on average over the rows.
+    """Return the b at which the mean variance of the kernels is a fixed share of the squared bandwidth.
 
     >>> from calibrant.score_data import Sample
     >>> scores = Sample(np.array([0.5, 0.5]), np.array([False, True]))
@@ -257,7 +255,7 @@ def matched(data: ScoreData, width: Array) -> Array:
 
 
 def _sizes(chosen_bandwidth: Array) -> Array:
-    """Return numbers of points that are powers of two, or one and a half times that: few different ones.
+    """Round numbers of grid points up to powers of two, or one and a half times these.
 
     >>> _sizes(np.array([40.0, 70.0, 100.0])).tolist()
     [48, 96, 128]
@@ -268,7 +266,7 @@ def _sizes(chosen_bandwidth: Array) -> Array:
 
 @lru_cache(maxsize=32)
 def _grid(size: int) -> tuple[Array, Array]:
-    """Return the points of Fejér's first rule on [0, 1] and both walls, and their shares in an integral.
+    """Return the points of Fejér's first rule on [0, 1] and both boundaries, and their integration weights.
 
     >>> at, share = _grid(8)
     >>> bool(abs(share @ at**7 - 1 / 8) < 1e-15), at[[0, -1]], share[[0, -1]]

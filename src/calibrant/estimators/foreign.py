@@ -1,4 +1,4 @@
-"""Estimators that callers bring along: plain functions, and values with a method `fit`."""
+"""Adapters for estimators of callers: functions, and objects with a method `fit`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Function(Estimator):
 
 @dataclass(frozen=True, eq=False)
 class ForeignFit(Fit):
-    """What the method `fit` of a value returned for a batch."""
+    """Result of the method `fit` of an object, for a batch."""
 
     fitted: Any
     batch: tuple[int, ...]
@@ -56,7 +56,7 @@ class ForeignFit(Fit):
 
 @dataclass(frozen=True)
 class Foreign(Estimator):
-    """A value with a method `fit` that is no `Estimator`; what it says of itself is believed.
+    """An object with a method `fit` that is not an `Estimator`; its `norms` and `measures_ece` are used.
 
     >>> from calibrant.score_data import Sample
     >>> class Half:
@@ -79,7 +79,7 @@ class Foreign(Estimator):
 
     @property
     def measures_ece(self) -> bool:
-        """Whether it estimates the ECE, and no measure of its own."""
+        """Whether the ECE is estimated, rather than a different measure."""
         return getattr(self.value, "measures_ece", True)
 
     def __str__(self) -> str:

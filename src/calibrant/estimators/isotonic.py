@@ -1,4 +1,4 @@
-"""The isotonic curve: pool adjacent violators, and measure its distance from the diagonal."""
+"""Distance of the scores from their isotonic regression (pool adjacent violators)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from calibrant.score_data import Array, ScoreData
 
 @dataclass(frozen=True, eq=False)
 class CurveFit(Fit):
-    """A curve known at the scores of the sample, and its distance from them.
+    """A calibration curve at the scores of the sample.
 
     Attributes
     ----------
     score, frequency, weight : arrays
-        Scores in order, the fitted frequency there, and the mass; atoms without mass weigh 0.
+        Sorted scores, fitted frequencies and weights of the tie groups.
     """
 
     score: Array
@@ -44,8 +44,8 @@ def isotonic(frequency: Array, weight: Array) -> Array:
 class Isotonic(Estimator):
     """Mean distance of the scores from their isotonic recalibration (CORP, Dimitriadis et al. 2021).
 
-    No parameter and no bins, but the curve is fitted to the rows it is judged on: for a
-    calibrated model it reads too much, about as n^(-1/3).
+    It has no parameter and no bins, but the curve is fitted to the rows that it is evaluated on. For a
+    calibrated model it is biased upwards, by an amount of order n^(-1/3).
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""The registry: every estimator by name.
+"""Registry of all estimators by name.
 
-A new estimator is one file beside this one, with a frozen dataclass that describes itself (see
-`Estimator`), and one line in `CLASSES`. The command line, the experiment and the property tests read
-this registry.
+A new estimator is one file in this package, with a frozen dataclass (see `Estimator`), and one line in
+`CLASSES`. The command line, the experiment and the property tests use this registry.
 """
 
 from __future__ import annotations
@@ -67,13 +66,13 @@ def _add(estimator: type[Estimator], entries: list[Entry]) -> None:
 
 
 def register(estimator: type[Estimator]) -> None:
-    """Add a class of estimators under its names."""
+    """Register an estimator class under its names."""
     _add(estimator, _entries())
     parse.cache_clear()
 
 
 def describe(*, vectors: bool = False) -> tuple[Entry, ...]:
-    """Return the entries of the registry: estimators of one score, or of whole vectors of scores.
+    """Return the entries of the registry: estimators of one score, or of score vectors.
 
     >>> for entry in describe()[:2]:
     ...     print(entry.name, entry.parameter, entry.summary, sep="; ")
@@ -84,12 +83,12 @@ def describe(*, vectors: bool = False) -> tuple[Entry, ...]:
 
 
 def estimator_names(*, vectors: bool = False) -> tuple[str, ...]:
-    """Return the names of all estimators of one score, or of whole vectors of scores.
+    """Return the names of all estimators of one score, or of score vectors.
 
     Parameters
     ----------
     vectors : bool
-        Whether to return the names that the canonical notion takes.
+        Whether to return the estimators of the canonical notion.
 
     Examples
     --------
@@ -108,10 +107,10 @@ def _by_name(entries: list[Entry], *, vectors: bool) -> dict[str, Entry]:
 
 @lru_cache(maxsize=256)
 def parse(text: str, *, shared: bool = False, vectors: bool = False) -> Estimator:
-    """Return the estimator that a name such as "adaptive:30", "c:sqrt", "d:0.033" or "auto" stands for.
+    """Return the estimator for a name such as "adaptive:30", "c:sqrt", "d:0.033" or "auto".
 
-    "auto" is `bayes`; where problems are the classes of one model (`shared`), `bayes:shared`: they are
-    calibrated, or not, together. Of whole vectors (`vectors`) it is `softmax`.
+    "auto" is `bayes`, or `bayes:shared` if the problems are the classes of one model (`shared`). For score
+    vectors (`vectors`) it is `softmax`.
 
     >>> parse("l:10")
     Binned(binning='uniform', n_bins=10, mapping='one')
@@ -147,7 +146,7 @@ def parse(text: str, *, shared: bool = False, vectors: bool = False) -> Estimato
 
 
 def other_kind(text: str, *, vectors: bool) -> InputError:
-    """Return the error about an estimator of one score where vectors are compared, or the other way round."""
+    """Return the error for an estimator of one score if vectors are compared, or the other way round."""
     single, vector = "one score at a time", "whole vectors of scores"
     wanted, given_kind = (vector, single) if vectors else (single, vector)
     rule = f"compare {wanted}: {show('auto', *estimator_names(vectors=vectors))}"

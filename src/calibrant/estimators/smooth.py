@@ -1,4 +1,4 @@
-"""SmoothECE: residuals smoothed at the scale that equals the error itself."""
+"""SmoothECE: the error of smoothed residuals, with a bandwidth equal to the error itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GridResiduals:
 
     @classmethod
     def of(cls, data: ScoreData, step: float) -> GridResiduals:
-        """Bin linearly onto midpoints and transform; the cosine transform reflects at both walls."""
+        """Bin linearly onto midpoints and transform; the cosine transform reflects at both boundaries."""
         from scipy.fft import dct, next_fast_len
 
         points = next_fast_len(round(1 / step), real=True)
@@ -41,10 +41,10 @@ class GridResiduals:
         return np.abs(idct(self.spectrum[rows] * factor, overwrite_x=True)).sum(axis=-1)
 
     def fixed_point(self, rows: Array, low: float, high: Array) -> Array:
-        """Find the errors at the bandwidths, at least `low`, that equal the error.
+        """Return the errors at the bandwidths (at least `low`) that equal the error.
 
-        The error falls as the bandwidth grows, so the two meet once: bracketed, and found by the
-        Illinois rule of false position.
+        The error falls as the bandwidth grows, so there is a single solution. It is bracketed and found by
+        the Illinois method of false position.
         """
         a, b = np.full(rows.size, low), np.maximum(high, low)
         fa, fb = self.error(a, rows) - a, self.error(b, rows) - b
@@ -69,9 +69,9 @@ class GridResiduals:
 class Smooth(Estimator):
     """SmoothECE (Blasiok and Nakkiran 2024): the integral of the absolute smoothed residual.
 
-    A measure of its own. The kernel, a Gaussian reflected at 0 and 1, is as wide as the error that
-    it gives, so the measure does not converge to the ECE: errors in both directions within that
-    width cancel. Always on [0, 1], for confidences too.
+    This is not the ECE and does not converge to it. The kernel is a Gaussian reflected at 0 and 1, and its
+    standard deviation equals the resulting error. Gaps of opposite sign within that distance cancel. The
+    range of the scores is always [0, 1], also for confidences.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Smooth(Estimator):
     measures_ece = False
 
     def fit(self, data: ScoreData) -> ValueFit:
-        """Find the fixed point of every problem; only narrow ones need the fine grid."""
+        """Compute the fixed point of every problem; only small errors need the fine grid."""
         rows = np.arange(int(np.prod(data.batch, dtype=np.intp)))
         coarse = GridResiduals.of(data, STEP)
         high = np.ones(rows.size)

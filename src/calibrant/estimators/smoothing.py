@@ -1,9 +1,8 @@
 """Bounded kernel smoothing on a grid by cosine transform.
 
-The sums are linearly binned onto equally spaced midpoints and multiplied, coefficient by
-coefficient, by the kernel's characteristic function. The cosine transform continues the data by
-reflection at both walls, so nothing leaks and the density integrates to one; the cost is
-O(N + G log G). scipy is imported where it is used, since it loads more slowly than all the rest.
+The sums are linearly binned onto equally spaced midpoints. Their cosine coefficients are multiplied by the
+kernel's characteristic function. The cosine transform reflects the data at both boundaries, so the density
+integrates to one. Time is O(N + G log G) for G grid points. scipy is imported on use because it loads slowly.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Grid:
 
     @classmethod
     def of(cls, data: ScoreData, step: float) -> Grid:
-        """Bin onto midpoints at most `step` apart; their number suits the transform."""
+        """Bin onto midpoints at most `step` apart; their number is fast to transform."""
         from scipy.fft import next_fast_len
 
         low, high = data.support
@@ -68,7 +67,7 @@ class Grid:
         return cls(score, step, mass, positive, m.bins.residual.sum(axis=-1) / total[..., 0])
 
     def reached(self, distance: Array) -> Array:
-        """Tell whether any row lies within a distance of each point."""
+        """Return whether any row lies within a distance of each point."""
         steps = np.minimum(np.ceil(distance / self.step) + 1, self.score.size).astype(np.intp)[..., None]
         n_occupied = np.cumsum(self.mass > 1e-12, axis=-1)
         n_occupied = np.concatenate(
@@ -106,7 +105,7 @@ def steps(bandwidth: Array, step: float = STEP) -> Array:
 
 
 def _range(data: ScoreData, low: float, high: float) -> Array:
-    """Return the distance of two quantiles of the scores, interpolated between expanded ranks."""
+    """Return the difference of two quantiles of the scores, with counts as repeated rows."""
     last = np.maximum(data.n[..., None] - 1, 0)
     place = np.array([low, high]) * last
     rank = np.floor(place)
@@ -119,8 +118,8 @@ def _range(data: ScoreData, low: float, high: float) -> Array:
 def silverman(data: ScoreData) -> Array:
     """Return the normal-reference bandwidth: min(sd, IQR/1.349) (3n/4)^(-1/5).
 
-    Where the quartiles coincide the range from 1 % to 99 % takes their place; where that is zero,
-    so is the bandwidth.
+    If the quartiles are equal, the range from 1 % to 99 % is used instead. If that is zero, the bandwidth is
+    zero.
     """
     spread = _range(data, 0.25, 0.75) / 1.3489795003921634
     spread = np.where(spread > TIED, np.minimum(np.sqrt(data.variance()), spread), 0.0)
@@ -137,10 +136,10 @@ def scott(data: ScoreData) -> Array:
 
 
 def isj(data: ScoreData) -> Array:
-    """Return Botev's improved Sheather-Jones bandwidth, which assumes no normal reference.
+    """Return Botev's improved Sheather-Jones bandwidth, which does not assume a normal reference.
 
-    Solves t = xi gamma(t) on the cosine coefficients of the data (Botev, Grotowski and Kroese
-    2010). Where there is no root, as in tiny or heavily tied samples, the answer is Silverman's.
+    Solves t = xi gamma(t) on the cosine coefficients of the data (Botev, Grotowski and Kroese 2010). If there
+    is no root, as in small or heavily tied samples, Silverman's bandwidth is returned.
     """
     from scipy.fft import dct
 
@@ -157,7 +156,7 @@ def isj(data: ScoreData) -> Array:
 
 
 def _isj_root(square: Array, n: float) -> float | None:
-    """Find the smallest root of t - xi gamma(t), t the squared bandwidth on a unit interval."""
+    """Return the smallest root of t - xi gamma(t), where t is the squared bandwidth on a unit interval."""
     from scipy.optimize import brentq
 
     index = np.arange(1, square.size + 1, dtype=float) ** 2

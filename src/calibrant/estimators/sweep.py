@@ -1,4 +1,4 @@
-"""Equal-mass bins, as many as keep the frequencies in order."""
+"""Equal-mass bins, as many as have increasing frequencies."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ class SweepFit(Fit):
     Attributes
     ----------
     n_bins : array
-        Number of bins asked for; ties may leave some of them empty.
+        Number of bins; because of ties some of them may be empty.
     bins : Bins
-        Sums per bin, filled up with empty ones where another problem of the batch has more.
+        Sums of each bin, padded with empty bins if another problem of the batch has more.
     """
 
     n_bins: Array
     bins: Bins
 
     def _error(self, norm: Norm) -> Array:
-        """Return the mean (l1), root mean square (l2) or largest (max) gap; bins weigh by their mass."""
+        """Return the mean (l1), root mean square (l2) or largest (max) gap; bins are weighted by mass."""
         return average(self.bins.gap, self.bins.w, norm)
 
 
 @dataclass(frozen=True, eq=False)
 class DebiasedSweepFit(Fit):
-    """The bins at which the sweep ended, each problem debiased by itself."""
+    """Debiased fits of all problems, with the numbers of bins at which the sweep ended."""
 
     n_bins: Array
     parts: list[DebiasedFit]
 
     @property
     def signed(self) -> Array:
-        """The debiased mean gap as it comes, which may be negative."""
+        """Debiased mean gap without truncation at 0; it may be negative."""
         return np.reshape([array.signed for array in self.parts], self.n_bins.shape)
 
     def _error(self, norm: Norm) -> Array:
-        """Return the debiased mean gap (l1) or root mean square (l2); below zero both read 0."""
+        """Return the debiased mean gap (l1) or root mean square (l2), at least 0."""
         return np.reshape([array.error(norm) for array in self.parts], self.n_bins.shape)
 
 
@@ -68,7 +68,7 @@ class CumulativeBins:
     slack: float
 
     def at(self, b: Array, i: Array) -> Array:
-        """Count the tie groups left of cut i of b: a cut within a run goes to its start.
+        """Return the number of tie groups left of cut i of b; a cut within a group is moved to its start.
 
         The cuts are those of `adaptive_edges` with `larger_first`.
         """
@@ -79,7 +79,7 @@ class CumulativeBins:
         return np.searchsorted(self.mass[1:], cut + self.slack * self.n, side="right")
 
     def sums(self, b: int) -> Array:
-        """Sum mass, score and outcome of each of b bins."""
+        """Return the sums of mass, score and outcome of each of b bins."""
         if b >= self.n:  # as many bins as rows: every run of ties is one
             return np.diff(np.stack([self.mass, self.score, self.positive]))
         place = np.append(self.at(np.array(b), np.arange(b)), self.mass.size - 1)
@@ -95,10 +95,10 @@ class CumulativeBins:
         return low / self.mass[-1], high / self.mass[-1]
 
     def ordered(self, b: Array) -> Array:
-        """Tell whether the frequencies of b equal-mass bins never fall, for several b at once.
+        """Return whether the frequencies of b equal-mass bins are non-decreasing, for several b at once.
 
-        Below the first positive row all frequencies are 0 and above the last negative one all are
-        1, so only the bins between them are looked at.
+        Below the first positive row all frequencies are 0 and above the last negative row all are 1, so only
+        the bins between them are compared.
         """
         low, high = self.mixed()
         first = np.maximum(np.floor(b * low) - 1, 0).astype(np.intp)
@@ -117,7 +117,7 @@ class CumulativeBins:
         return ordered
 
     def last(self) -> int:
-        """Find the largest number of bins before the frequencies fall for the first time."""
+        """Return the largest number of bins before the frequencies decrease for the first time."""
         most = max(1, int(self.n * (1 + 1e-12)))
         rate = np.diff(self.positive) / np.diff(self.mass)
         if np.all(np.diff(rate) >= -LEVEL):
@@ -134,16 +134,16 @@ class CumulativeBins:
 
 @dataclass(frozen=True)
 class Sweep(Estimator):
-    """The number of equal-mass bins rises from 2 until a frequency falls (Roelofs et al. 2022).
+    """Calibration error with a monotonic sweep over the number of equal-mass bins (Roelofs et al. 2022).
 
-    The last number at which the frequencies of the bins never fall is kept. Tied scores share a
-    bin. Where the frequencies fall nowhere every tie group becomes a bin; otherwise the sweep ends
-    at 10,000 bins.
+    The number of bins is increased from 2 as long as the frequencies of the bins are non-decreasing. Tied
+    scores are in one bin. If the frequencies of all tie groups are non-decreasing, every tie group is a bin;
+    otherwise the sweep ends at 10,000 bins at the latest.
 
     Parameters
     ----------
     debiased : bool
-        Take off what chance adds to the gaps of these bins, as Kaengsepp et al. (2022) do.
+        Whether to subtract the expected contribution of noise, as Kaengsepp et al. (2022) do.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class Sweep(Estimator):
         return "sweep:debiased" if self.debiased else "sweep"
 
     def fit(self, data: ScoreData) -> SweepFit | DebiasedSweepFit:
-        """Sweep every problem by itself."""
+        """Sweep every problem separately."""
         tie_groups = data.tie_groups()
         totals = tie_groups.bins
         # Counts are exact, importance weights are not.

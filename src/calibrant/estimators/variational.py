@@ -1,4 +1,4 @@
-"""A lower bound by cross-fitting: the curve says in which direction to look, other rows how far it goes."""
+"""A lower bound of the error by cross-fitting: held-out rows measure the gap in the direction of a curve."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class VariationalFit(Fit):
     Attributes
     ----------
     signed : array
-        Mean of sign(g(p) - p) (y - p); below zero where the held-out rows contradict the curve.
+        Mean of sign(g(p) - p) (y - p); negative if the held-out rows contradict the curve.
     """
 
     signed: Array
 
     def _error(self, norm: Norm) -> Array:
-        """Return the bound, 0 where it is negative."""
+        """Return the bound, at least 0."""
         return np.maximum(self.signed, 0.0)
 
 
@@ -39,10 +39,10 @@ class VariationalFit(Fit):
 class Variational(Estimator):
     """Cross-fitted variational error (Berta et al. 2026) with isotonic curves.
 
-    For a row with score p and outcome y the sign of g(p) - p times y - p, where g was fitted without
-    the row's fold. In expectation the mean is at most the ECE, and zero for a calibrated model. Folds
-    are dealt out along the sorted scores, tied ones together, so the order of rows cannot matter. All
-    scores being equal there is nothing to cross-fit, and the error is that of the mean.
+    The mean over rows of sign(g(p) - p) (y - p), where p is the score, y the outcome, and g a curve fitted
+    without the fold of the row. In expectation it is at most the ECE, and zero for a calibrated model. Folds
+    are assigned along the sorted scores, with tied scores in one fold, so the order of the rows does not
+    matter. If all scores are equal, the result is the absolute mean residual.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Variational(Estimator):
         return bound / float(total)
 
     def _folds(self, w: Array) -> Array:
-        """Deal the tie groups out to folds: blocks of equal mass in score order, dealt out in turn."""
+        """Return the fold of each tie group: blocks of equal mass in score order are assigned in turn."""
         share = (np.cumsum(w) - w / 2) / w.sum()
         block = np.floor(self.n_folds * BLOCKS * share + 1e-9)
         return (np.cumsum(np.diff(block, prepend=block[0]) > 0)) % self.n_folds

@@ -130,9 +130,9 @@ class Nulls(NamedTuple):
 
     Attributes
     ----------
-    alone : list of callables
+    single_class : list of callables
         Test of each class, computed when it is called.
-    whole : SimulatedNull
+    all_classes : SimulatedNull
         Test of all classes together, and null distribution of the combined estimate.
     p_value, p_floor : float
         p-value of all classes together, and its smallest possible value.
@@ -172,7 +172,7 @@ def joint(
     for sets, coefficients in parts:
         error_norm = None if errors else norm
 
-        def simulated_residuals(
+        def sums_of_classes(
             indices: slice, sets: int = sets, coefficients: Any = coefficients, error_norm: Any = error_norm
         ) -> _ClassSums:
             z = np.concatenate([coefficients(k) for k in range(classes)[indices]])
@@ -180,7 +180,7 @@ def joint(
 
         sums, cache_sized_blocks = _RunningSums(sets), _slices(classes, sets * cells)
         for indices, added in zip(
-            cache_sized_blocks, parallel_map(simulated_residuals, cache_sized_blocks), strict=True
+            cache_sized_blocks, parallel_map(sums_of_classes, cache_sized_blocks), strict=True
         ):
             sums.add(added)
             for _ in range(classes)[slice(0) if errors else indices]:
@@ -227,12 +227,18 @@ def independent(single_class: SingleClassTests, norm: Norm, step: Callable[[], o
 
 
 class SingleClassTests:
-    """Tests of each class by itself, simulated when the first of them is asked for.
+    """Tests of each class by itself, simulated when the first of them is called.
 
     Attributes
     ----------
-    some : array
-        Log Bayes factor of each class for some gap.
+    steps : list of Residuals
+        Residuals of each class.
+    log_bayes_factor : array
+        Log Bayes factor of any gap against no gap, for each class.
+    cells : int
+        Number of cells of equal variance.
+    norm : str
+        Norm of the estimates.
     first : list of SimulatedNull
         Tests that are already computed: those of every class, or none.
     rngs : list of Generator
@@ -258,7 +264,7 @@ class SingleClassTests:
         )
         self.norm, self.rngs, self.alpha, self.n_resamples = norm, rngs, alpha, n_resamples
         self.first: list[SimulatedNull] = []
-        # Several threads may ask for classes in any order; each generator must be used once.
+        # Several threads may call the tests in any order; each generator must be used once.
         self._all = compute_once(self._simulate)
 
     def draw(self, k: int, sets: int | None = None) -> ProblemTest:
@@ -337,7 +343,7 @@ class _RunningSums:
         self.terms = Terms(shape, offset, single_class, np.maximum(smooth, 0.0), np.maximum(unpooled, 0.0))
 
     def log_bayes_factor(self, cells: int, classes: int) -> Array:
-        """Return the log Bayes factor for some gap against none, of the pooled classes."""
+        """Return the log Bayes factor of any gap against no gap, for the pooled classes."""
         return pool_classes(self.terms, cells, classes).log_bayes_factor
 
     def error(self, cells: int, classes: int, norm: Norm, *, shared: bool = True) -> Array:
@@ -385,18 +391,17 @@ def interval(
     posterior = posterior.for_simulation()
     common, each_rng = streams(keys)
     sets = INTERVAL.classwise_data_sets
-    kind, simulated_residuals = draw_shapes(posterior, each_rng, sets)
+    kind, gaps_by_class = draw_shapes(posterior, each_rng, sets)
     standard_normal = [
-        rng.standard_normal(each.shape, np.float32)
-        for rng, each in zip(each_rng, simulated_residuals, strict=True)
+        rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, gaps_by_class, strict=True)
     ]
     groups = _simulation_groups(posterior)
     grids = [SimulationGrid.of(posterior[indices]) for indices in groups]
     noise, gaps = (
         [np.stack([each[k] for k in indices]) if len(indices) > 1 else each[indices[0]] for indices in groups]
-        for each in (standard_normal, simulated_residuals)
+        for each in (standard_normal, gaps_by_class)
     )
-    del standard_normal, simulated_residuals
+    del standard_normal, gaps_by_class
     gap = [each.astype(np.float32, order="C") for each in scale_to_unit_error(gaps, grids, norm)]
     max_error = max_attainable_error(grids, gap, norm)
     sampling_noise = common.standard_normal(sets)

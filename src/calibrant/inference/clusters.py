@@ -55,7 +55,7 @@ class ClusterAdjustment:
 
     Attributes
     ----------
-    problem : ScoreData or Correlated
+    problem : ScoreData or CorrelatedRows
         Data on which outcomes are simulated.
     n : float
         Effective sample size: the number of rows divided by the design effect.
@@ -126,9 +126,9 @@ class ClusteredNull:
 
     Attributes
     ----------
-    alone : list of SimulatedNull
+    single_class : list of SimulatedNull
         Test of each problem.
-    whole : SimulatedNull
+    all_classes : SimulatedNull
         Test of all problems together, with labels drawn jointly.
     """
 

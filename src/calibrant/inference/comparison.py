@@ -89,7 +89,7 @@ class Comparison(Printed, Serializable):
     Attributes
     ----------
     estimates : mapping from name to Estimate
-    differences : mapping from name to Difference
+    differences : mapping from name to ErrorDifference
         For every model but the baseline.
     baseline : str
     """

@@ -325,7 +325,7 @@ def _stratified_noise(
 
 
 class BiasCorrection(NamedTuple):
-    """Bias that the lower end (estimate too large) and the upper end (estimate too small) allow for."""
+    """Amounts by which the estimate is lowered for the lower end, and raised for the upper end."""
 
     below: float = 0.0
     above: float = 0.0
@@ -337,11 +337,22 @@ NO_BIAS_CORRECTION = BiasCorrection()
 def bias_correction(posterior: Posterior, value: float, norm: Norm) -> BiasCorrection:
     """Return the bias corrections of both ends, for gaps of uncertain sign.
 
-    The estimate is a posterior mean of an absolute value. Uncertainty about the gap makes it larger than the
-    error of the posterior mean gap. The mean over classes, and an estimate from many rows, has little noise
-    but all of this bias. Score effects are uncertain with little bias, so at most one standard error of a
-    mean residual is corrected for them at the lower end. Gaps rougher than the simulated ones hide in the
-    same uncertainty, which the upper end corrects for.
+    The estimate is the posterior mean of an absolute value, and is larger than the error of the posterior
+    mean gap where the sign of the gap is uncertain. Both corrections are a share of this excess:
+
+    - The lower end subtracts it, because the excess may be bias. The part that belongs to score effects is at
+      most one standard error of the mean residual, because their estimate has little bias.
+    - The upper end adds it, because the excess may also come from gaps that are rougher than the simulated
+      ones. This applies to a single problem only.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Posterior of all problems.
+    value : float
+        The observed estimate.
+    norm : str
+        "l1" or "l2".
     """
     mass = posterior.mass
     error_of_mean_gap = true_error(posterior.gap / np.maximum(mass, 1e-300), mass, norm)
@@ -466,8 +477,8 @@ def stop_early(
 ) -> Callable[[list[float]], list[Simulation]]:
     """Return a function that simulates a rising grid of true errors one by one, and stops early.
 
-    The data sets have the same noise under every error. Once hardly any estimate of any kind lies below the
-    observed one, larger errors add no information.
+    It is used for several classes, where the data sets have the same noise under every error. Once hardly any
+    estimate of any kind lies below the observed one, larger errors add no information.
     """
 
     def passed(groups: list[Array], upper_value: float) -> bool:

@@ -36,7 +36,7 @@ class HeldOutLoss(IntervalEstimate):
     Attributes
     ----------
     value, low, high : float
-    difference : Measured or None
+    difference : IntervalEstimate or None
         Difference from the identity, paired by row; negative if the map is better. None if one of the two is
         infinite. The intervals of the log loss are simultaneous for all methods (Bonferroni).
     """
@@ -51,10 +51,10 @@ class MapLosses(Serializable):
     Attributes
     ----------
     method : str
-    log_loss, brier, ece : Figure
+    log_loss, brier, ece : HeldOutLoss
     infinite_rows : int
         Rows with infinite log loss: the map gave probability 0 to the observed class.
-    from_best : Measured or None
+    from_best : IntervalEstimate or None
         Log loss minus the lowest log loss of all methods, paired by row; None if it is infinite. The
         intervals are simultaneous for all methods (Bonferroni).
     """
@@ -73,7 +73,7 @@ class MapComparison(Printed, Serializable):
 
     Attributes
     ----------
-    table : tuple of MapFigures
+    table : tuple of MapLosses
         One entry for each method, sorted by log loss.
     notion : str
         Notion of the calibration error.

@@ -1,15 +1,15 @@
 """The calibration test of one problem, and the null distribution of its estimate, by simulation.
 
-H0: the model is calibrated. Outcomes are simulated from the scores. Six statistics are computed from the
-observed residuals and from those of each simulated data set. Each statistic is replaced by its rank among all
-data sets, divided by its share of the level; the minimum over the statistics is the combined statistic. The
+H0: the model is calibrated. Outcomes are simulated from the scores. Six statistics (five without the
+periodogram, which needs 512 rows) are computed from the observed residuals and from those of each simulated
+data set. Each statistic is replaced by its rank among all data sets, divided by its share of the level; the
+combined statistic is minus the minimum over the statistics. The
 p-value is (1 + number of simulated data sets with at least the observed statistic) / (1 + number of simulated
 data sets).
 
-Four of the statistics come from cumulative sums of residuals: the cosine coefficients over cells of equal
-variance, the range of the cumulative residuals (Kuiper, ECCE-R), the score statistics of a shift and of a
-slope in the log-odds, and the largest band of the periodogram. They are computed in one pass over blocks of
-simulated data sets, so that the residuals of all data sets are never held at once.
+Range, shift, slope and periodogram come from cumulative sums of residuals; so do the coefficients behind the
+two Bayes factors. All are computed in one pass over blocks of simulated data sets, so that the residuals of
+all data sets are never held at once.
 
 Under H0 the variance of every outcome is known. The variance time is therefore the same for all data sets,
 and their cosine coefficients are linear in the outcomes.
@@ -109,11 +109,12 @@ def lazy_test(
 
     The statistics are
 
-    - the Bayes factor of smooth gaps; - the Bayes factor of local gaps and of score effects; - the range of
-    the cumulative residuals (Kuiper, ECCE-R), most powerful against gaps of one sign; - the score statistics
-    of a shift and of a slope in the log-odds, most powerful for rare outcomes; - the largest normalised band
-    of the periodogram along the score, for gaps that oscillate too rapidly for the
-      others.
+    - the Bayes factor of smooth gaps;
+    - the Bayes factor of local gaps and of score effects;
+    - the range of the cumulative residuals (Kuiper, ECCE-R), most powerful against gaps of one sign;
+    - the score statistic of a shift in the log-odds, and that of a slope, most powerful for rare outcomes;
+    - the largest normalised band of the periodogram along the score, for gaps that oscillate too rapidly for
+      the others; left out with fewer than 512 rows, or if all scores are equal.
     """
     steps = residuals.coarser(STEPS)
     cells = min(int(n_cells(residuals.flat.n)[0]), STEPS // 2)

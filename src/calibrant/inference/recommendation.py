@@ -86,9 +86,9 @@ class Recommendation(Printed, Serializable):
 
     Attributes
     ----------
-    ranking : tuple of Ranked
+    ranking : tuple of RankedEstimator
         Best estimator first.
-    table : tuple of Measured
+    table : tuple of EstimatorAccuracy
         Accuracy of every estimator on every curve.
     n : int
         Rows of each simulated data set.

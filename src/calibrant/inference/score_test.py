@@ -127,7 +127,7 @@ def _log_bayes_factors(
         Gradients of the log-likelihood at H0.
     information : array (parameters, parameters)
         Information matrix at H0.
-    parts : list of (array, Block)
+    parts : list of (array, CoefficientBlock)
         For each block, the positions of its parameters (problems, parameters of the block).
     """
     total = np.zeros((len(slopes), len(parts[0][0])))

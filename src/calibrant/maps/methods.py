@@ -19,10 +19,10 @@ class Method:
     ----------
     summary : str
         Short description.
-    one : callable or None
+    fit_binary : callable or None
         Function that fits binary scores; None for methods that need more than two classes. The functions of
         `auto` and `spline` also take `monotone`.
-    many : callable or None
+    fit_multiclass : callable or None
         Function that fits all classes jointly; without it, multiclass scores are fitted one-vs-rest.
     forms : tuple of type
         Types that a binary fit can return.

@@ -83,7 +83,7 @@ class SavedCalibrator(Serializable):
         One map, or one for each class.
     bands : tuple of tuple of Band
         The bands of each map.
-    multiclass : Softmax or None
+    multiclass : SoftmaxMap or None
         The map of all classes together, instead of `maps`.
     """
 

@@ -62,9 +62,9 @@ class Terms(NamedTuple):
     ----------
     shape, offset : arrays (..., grid points)
         Log likelihood ratios of the prior grid of the smooth component against no gap.
-    alone : array
+    unpooled_log_bayes_factor : array
         Log Bayes factor of the class by itself, averaged over all components including no gap.
-    smooth, own : arrays
+    smooth, unpooled : arrays
         Expected error (its square for `l2`) given the smooth component, and averaged over all components.
     """
 
@@ -511,11 +511,11 @@ class PooledClasses(NamedTuple):
 
     Attributes
     ----------
-    evidence : array
+    log_bayes_factor : array
         Log Bayes factor of the model average over all classes.
-    chance : array
+    gap_probability : array
         Posterior probability of a gap.
-    apart : array
+    unpooled_probability : array
         Posterior probability that the classes are unpooled.
     """
 
@@ -579,7 +579,7 @@ class MarginalLikelihoods:
 
     Attributes
     ----------
-    process, tree : arrays
+    process, partition : arrays
         Log Bayes factor of the smooth and of the local component against no gap.
     smooth, local : pairs of arrays
         Expected negative and positive part of the gap under the smooth and under the local component, summed
@@ -613,7 +613,7 @@ def marginal_likelihoods(
     uncertain : float
         Weight of the posterior standard deviation in the expected one-sided gaps of the smooth component
         (`PRIOR.counted_uncertainty`).
-    sides : bool
+    one_sided : bool
         Whether to compute the one-sided gaps; they are zero otherwise.
     """
     cells, shapes = z.shape[-1], getattr(compiled.loops, "shapes", None)

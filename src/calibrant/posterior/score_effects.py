@@ -97,7 +97,7 @@ class TiedScores:
         if not tied.any():
             return None
         point = np.arange(tied.size)
-        if tied.size > MOST_POINTS or coverage(mass, score, rows) < PRIOR.smallest_repeated_share:
+        if tied.size > MOST_POINTS or repeated_share(mass, score, rows) < PRIOR.smallest_repeated_share:
             time = VarianceTime(spread * variance[k, occupied], mass, POOLED)
             cell = np.where(tied, -1, ((time.start + time.stop) / 2).astype(np.intp))
             is_first = tied | (np.diff(cell, prepend=-1) != 0)
@@ -237,7 +237,7 @@ class TiedScores:
     @cached_property
     def effect_share(self) -> Array:
         """Variance of the effect at each point, relative to that at repeated scores."""
-        return np.where(self.tied, 1.0, coverage(self.mass, self.score, self.rows))
+        return np.where(self.tied, 1.0, repeated_share(self.mass, self.score, self.rows))
 
     def independent_gaps_log_bayes_factor(self, residual: Array) -> Array:
         """Return the log Bayes factor of independent gaps at repeated scores against no gap, for data sets.
@@ -277,16 +277,16 @@ def _is_copy(rows: Array, frequency: Array, variance: Array) -> Array:
     )
 
 
-def coverage(mass: Array, score: Array, rows: Array) -> float:
-    """Return the share of the rows at repeated scores, apart from heavy and extreme scores.
+def repeated_share(mass: Array, score: Array, rows: Array) -> float:
+    """Return the share of the rows with repeated scores, apart from heavy and extreme scores.
 
     It is reduced if few rows are at scores with two to four rows: unrepeated scores are then not rare values
     of a discrete model, but those of a continuous model.
 
     >>> score, rows = np.array([0.2, 0.4, 0.6, 1.0]), np.array([4.0, 1.0, 1.0, 90.0])
-    >>> coverage(rows, score, rows)
+    >>> repeated_share(rows, score, rows)
     0.6666666666666666
-    >>> coverage(rows, score, np.array([5.0, 1.0, 1.0, 90.0]))
+    >>> repeated_share(rows, score, np.array([5.0, 1.0, 1.0, 90.0]))
     0.0
     """
     tied = rows > 1 + 1e-6
@@ -400,7 +400,7 @@ class ScoreEffects:
             Mean probability.
         rho : array (powers, points)
             Intraclass correlations.
-        some : slice or array
+        sets : slice or array
             Data sets.
         """
         from scipy.special import betaln, xlog1py, xlogy

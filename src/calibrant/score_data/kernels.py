@@ -27,7 +27,7 @@ class Kernel:
     name : str
     transform : callable
         Characteristic function at frequencies (radians per standard deviation).
-    reach : float
+    support_radius : float
         Distance beyond which the density is zero.
     """
 

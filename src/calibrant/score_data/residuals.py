@@ -47,7 +47,7 @@ class Residuals:
     spread : array
         Sum of squared weights (of weights, if they are counts). Its product with the variance of an outcome
         is the variance of the residual.
-    one_score : array of bool
+    single_score : array of bool
         Whether all rows of the step have the same score.
     """
 

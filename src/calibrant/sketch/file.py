@@ -99,7 +99,7 @@ class SketchHeader(Serializable):
         The arguments of the sketch.
     given_class_names, given_named_labels : tuples or None
         Names of the classes, and the labels that they belong to where they were given by label.
-    rows : Content or None
+    rows : SketchContent or None
         None for a sketch of no rows.
     """
 
@@ -342,7 +342,7 @@ def _check_sums(sums: Array, squares: Array, at: Array, header: SketchHeader, to
     squares : array of shape (problems,)
     at : array of shape (cells,)
         The place of each cell among those of all classes.
-    header : Header
+    header : SketchHeader
     totals : Totals
     """
     notion, layout = get_notion(header.notion), header.layout

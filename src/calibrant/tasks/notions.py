@@ -66,7 +66,7 @@ class NotionWording:
         Direction of the gap, after "of it".
     event : str
         Description of the outcome, for notions without a positive class.
-    sure : bool
+    about_confidence : bool
         Whether scores are confidences, so that scores that are too high are called overconfident.
     """
 
@@ -106,7 +106,7 @@ class Notion(ABC):
         Name, as users write it.
     classwise : bool
         Whether there is one problem for each class.
-    one_class : bool
+    is_binary : bool
         Whether the score of one class is evaluated.
     tells_accuracy : bool
         Whether mean confidence is compared with accuracy.

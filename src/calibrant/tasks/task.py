@@ -74,7 +74,7 @@ class CalibrationTask:
         Column of the positive class.
     make : callable
         Makes the score data in blocks of problems, so that many classes need not be in memory.
-    rows : Rows or None
+    rows : ScoreVectors or None
         Access to score vectors, if rows are available.
     weight : array (rows,) or None
         Weights of the rows.

@@ -1,1 +1,1 @@
-"""Estimators of the calibration of whole vectors of scores: one file each, found by name in the registry."""
+"""Estimators of canonical calibration, which compare score vectors: one file each, found by name."""

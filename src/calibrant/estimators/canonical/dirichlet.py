@@ -1,4 +1,4 @@
-"""Dirichlet kernels: the frequencies of the other rows around a vector of scores."""
+"""Leave-one-out kernel regression with Dirichlet kernels on score vectors."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ HELD = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class DirichletFit(Fit):
-    """Frequencies around each row.
+    """Local frequencies at each row.
 
     Attributes
     ----------
     rows : Simplex
+        The data.
     frequency : array (rows, classes)
-        Of each class, among the other rows.
+        Weighted frequency of each class among the other rows.
     bandwidth : float
-        As used.
+        Bandwidth as used.
     """
 
     rows: Simplex
@@ -48,15 +49,16 @@ class DirichletFit(Fit):
 class CanonicalDirichlet(Estimator):
     """Leave-one-out kernel regression on the simplex (Popordanoska, Sayer and Blaschko 2022).
 
-    The frequencies at a vector p are those of the other rows, row j weighing the density at p of a
-    Dirichlet(p_j/h + 1) variable; with two classes this is `beta-kernel`. A score of 0 counts as half of the
-    least other one, at most .001. Time grows with the square of the number of distinct vectors, memory does
-    not. Only few classes are worth it: with ten the kernels of ten thousand rows reach next to no neighbour.
+    The frequencies at a vector p are weighted means over the other rows. The weight of row j is the density
+    of Dirichlet(p_j/h + 1) at p. With two classes this is `beta-kernel`. A score of 0 is replaced by half of
+    the smallest other score, at most .001. Time grows with the square of the number of distinct vectors,
+    memory does not. It is useful for few classes only: with ten classes and 10,000 rows, hardly any row has
+    neighbours within the width of the kernel.
 
     Parameters
     ----------
     bandwidth : float or "likelihood"
-        h; by default the one between .001 and .5 at which vectors that are left out are likeliest.
+        h; "likelihood" chooses the value between .001 and .5 with the largest leave-one-out likelihood.
 
     Examples
     --------
@@ -137,14 +139,14 @@ class _Neighbours:
         return cls(score, np.log(np.maximum(score, least_of(score))), mass)
 
     def peaks(self, h: float) -> Array:
-        """Return the logarithm of the constant of each vector's Dirichlet density."""
+        """Return the log normalisation constant of the Dirichlet density of each vector."""
         from scipy.special import gammaln
 
         shape = self.score / h + 1
         return np.asarray(gammaln(shape.sum(axis=1)) - gammaln(shape).sum(axis=1))
 
     def kernels(self, h: float) -> Iterator[tuple[slice, Array]]:
-        """Make the kernels of all vectors (columns) at some (rows), the largest of each being 1."""
+        """Yield kernels of all vectors (columns) at chunks of vectors (rows), scaled to a maximum of 1."""
         peaks, step = self.peaks(h), max(1, HELD // len(self.score))
         for a in range(0, len(self.score), step):
             chunk = slice(a, min(a + step, len(self.score)))
@@ -152,7 +154,7 @@ class _Neighbours:
             yield chunk, np.exp(log - log.max(axis=1, keepdims=True))
 
     def bandwidth(self) -> float:
-        """Find the bandwidth of largest likelihood."""
+        """Return the bandwidth of largest likelihood."""
         if len(self.score) == 1:
             return float(TRIED[0])
         n_evaluated, step = min(ASKED, len(self.score)), max(1, HELD // len(self.score))

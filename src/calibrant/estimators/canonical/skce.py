@@ -1,4 +1,4 @@
-"""The squared kernel calibration error: pairs of near rows whose residuals point the same way."""
+"""The squared kernel calibration error: mean product of residuals over pairs of similar rows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ BLOCK, SET_BY = 64, 500
 class Skce(Estimator):
     """Squared kernel calibration error (Widmann, Lindsten and Zachariah 2019), unbiased, by blocks.
 
-    The mean over pairs of rows in a block of exp(-|p - p'|/h) <e_y - p, e_y' - p'>, h the median distance of
-    vectors. It has a scale of its own, is 0 on average for a calibrated model, and so is negative half of
-    the time. Time and memory grow with the number of rows.
+    The mean over pairs of rows in a block of exp(-|p - p'|/h) <e_y - p, e_y' - p'>, where h is the median
+    distance of vectors. It is not on the scale of the ECE. Its expectation is 0 for a calibrated model, so it
+    is often negative. Time and memory are linear in the number of rows.
 
     Parameters
     ----------
     block : int
-        About how many rows a block holds; equal vectors stay together.
+        Approximate number of rows of a block; equal vectors are in one block.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Skce(Estimator):
 
 
 def median_distance(score: Array) -> float:
-    """Return the median distance of some vectors that differ."""
+    """Return the median distance of distinct vectors, from a subset of the rows."""
     distances = _distances(score[:SET_BY])
     distances = distances[distances > 1e-9]
     return float(np.median(distances)) if distances.size else 1.0

@@ -27,7 +27,7 @@ class SoftmaxFit(Fit):
 
 @dataclass(frozen=True, eq=False)
 class TwoClassesFit(Fit):
-    """The posterior of one of two classes, whose gap the other mirrors."""
+    """Fit of two classes by the binary posterior, as their gaps differ only in sign."""
 
     binary_fit: Fit
 
@@ -39,9 +39,10 @@ class TwoClassesFit(Fit):
 class CanonicalSoftmax(Estimator):
     """Posterior mean over softmax maps of the scores, averaged with cross-fitted rows.
 
-    Temperature, curves, shifts of the first two choices, biases, slopes, a matrix and bumps on the simplex
-    join as far as their evidence goes, and rows nearby where they clearly tell more. Beyond 12 classes the
-    probability transfer between classes cannot be estimated, and the value does not include it.
+    The map has a temperature, curves, shifts of the two largest scores, biases, slopes, a matrix and bumps on
+    the simplex, each shrunk by its marginal likelihood. Local frequencies replace it where they predict
+    significantly better. Above 12 classes the probability transfer between classes cannot be estimated, and
+    the value does not include it.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class CanonicalSoftmax(Estimator):
 
 
 def scale_of(norm: str) -> float:
-    """Return how much larger an error of two classes is than that of one of them.
+    """Return the ratio of the canonical error of two classes to the binary error of one of them.
 
     >>> scale_of("l1"), scale_of("mul")
     (2.0, 1.0)
@@ -84,9 +85,9 @@ def canonical_error(task: CalibrationTask) -> CanonicalError:
 
 
 def cross_fitted_probabilities(rows: Simplex) -> Array:
-    """Return probabilities of each row by a posterior that has seen nothing of its part, its sizes included.
+    """Return cross-fitted probabilities of each row, by a posterior fitted entirely without its fold.
 
-    Where such a posterior does not rather see a gap than none, the scores are left as they are.
+    If no gap is more probable than a gap in that posterior, the scores are returned.
     """
     out = rows.score.copy()
     parts = rows.folds(INTERVAL.bound_folds)

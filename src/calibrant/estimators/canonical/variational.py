@@ -1,4 +1,4 @@
-"""A lower bound by cross-fitting a map: it says in which direction to look, other rows how far it goes."""
+"""A lower bound of the error by cross-fitting: held-out rows measure the gap in the direction of a map."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class CanonicalVariationalFit(Fit):
-    """Rows and what a map says of them that has not seen them.
+    """Rows and their held-out predictions.
 
     Attributes
     ----------
     rows : Simplex
+        The data.
     held_out : array (rows, classes)
+        Probabilities by a map that was fitted without the fold of the row.
     """
 
     rows: Simplex
@@ -44,17 +46,18 @@ class CanonicalVariationalFit(Fit):
 class CanonicalVariational(Estimator):
     """Cross-fitted variational error (Berta et al. 2026) with any map.
 
-    For a row with scores p and class y, with q the probabilities by a map that was fitted without the row's
-    fold and s the signs of q - p: the mean of s_y - sum_k s_k p_k. Its expectation is at most the l1 error,
-    and reaches it if the signs are right. For l2 it is the root of the mean of 2 (d_y - sum_k d_k p_k) -
-    sum_k d_k^2, d = q - p. Equal vectors share a fold; if all are equal there is nothing to cross-fit, and
-    the error is that of the frequencies of the classes.
+    Let p be the scores of a row, y its class, q its probabilities by a map fitted without its fold, and s the
+    signs of d = q - p. For l1 the estimate is the mean of s_y - sum_k s_k p_k. Its expectation is at most the
+    l1 error, and equal to it if the signs are correct. For l2 it is the root of the mean of
+    2 (d_y - sum_k d_k p_k) - sum_k d_k^2. Equal vectors are in one fold. If all vectors are equal, q are the
+    frequencies of the classes.
 
     Parameters
     ----------
     map : str
-        See `calibrant.calibrator_names`.
+        Calibration method, see `calibrant.calibrator_names`.
     n_folds : int
+        Number of folds.
 
     Examples
     --------
@@ -86,7 +89,7 @@ class CanonicalVariational(Estimator):
 
     @classmethod
     def parse(cls, parameter: str | None) -> Self:
-        """Read the map and the number of folds, or one of them."""
+        """Return the estimator for a map, a number of folds, or both."""
         name, _, folds = (parameter or "").partition(":")
         if name.isdecimal() and not folds:
             name, folds = "", name
@@ -98,7 +101,7 @@ class CanonicalVariational(Estimator):
         return f"{self.name}:{self.map}" + (f":{self.n_folds}" if self.n_folds != FOLDS else "")
 
     def fit(self, rows: Simplex) -> CanonicalVariationalFit:
-        """Fit the map for each fold, without it."""
+        """Fit the map without each fold in turn."""
         return CanonicalVariationalFit(self, rows, held_out(rows, self.map, rows.folds(self.n_folds)))
 
 
@@ -108,10 +111,11 @@ def held_out(rows: Simplex, method: str, parts: list[slice]) -> Array:
     Parameters
     ----------
     rows : Simplex
+        The data.
     method : str
-        The map.
+        Calibration method.
     parts : list of slice
-        The folds; with one of them alone, the frequencies of the classes are returned.
+        The folds; with a single fold, the frequencies of the classes are returned.
     """
     from calibrant.maps import Calibrator
     from calibrant.maps.folds import methods_for
@@ -139,30 +143,32 @@ def _predictions(rows: Simplex, subset: slice | Array) -> Predictions:
 
 
 def gains(rows: Simplex, held_out: Array, norm: Norm) -> Array:
-    """Return what each row adds to a mean that is, on average, at most l1, l2 squared or mul.
+    """Return the contribution of each row to a mean whose expectation is at most l1, l2 squared or mul.
 
-    It is linear in the class: a constant of the row plus the coefficient of its class.
+    It is a constant of the row plus the coefficient of its class.
     """
     constant, slope = _linear(rows.score, held_out, norm)
     return np.asarray(constant + slope[np.arange(len(slope)), rows.code])
 
 
 def lower_bound(rows: Simplex, held_out: Array, norm: Norm = "l1", level: float = 0.95) -> float:
-    """Return what the error is at least, with some confidence.
+    """Return a lower confidence limit of the error that holds for any shape of the gap.
 
-    Normal, with the larger of two standard errors, that of the rows and that which labels by the scores would
-    have, times what folds add that learn from each other. And as if one more row had been seen, of the kind
-    that speaks most against a gap: where few rows say anything, those that would object may just not have
-    come.
+    It is a normal limit with the larger of two standard errors: that of the observed contributions, and that
+    under labels drawn from the scores. The standard error is multiplied by a factor, because folds share
+    training rows. One additional row with the smallest possible contribution is included, because
+    contributions may be so skewed that such rows are missing by chance.
 
     Parameters
     ----------
     rows : Simplex
+        The data.
     held_out : array (rows, classes)
-        Probabilities by anything that has not seen the row's class; equal vectors in one fold.
+        Probabilities that do not depend on the class of the row; equal vectors must be in one fold.
     norm : {"l1", "l2", "mul"}
-        For mul only classes with too small scores count: the bound holds, and reaches about half.
+        For "mul" only classes whose scores are too small contribute; the limit is then about half the error.
     level : float
+        Confidence level.
 
     Examples
     --------

@@ -145,7 +145,7 @@ def modes(cells: LogOddsCells, offset: Array, basis: Array, start: Array) -> tup
 
     Parameters
     ----------
-    cells : OddsCells
+    cells : LogOddsCells
     offset : array (components, cells)
     basis : array (components, cells, features)
     start : array (components, features)

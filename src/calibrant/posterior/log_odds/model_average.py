@@ -53,13 +53,13 @@ class LogOddsMixture:
 
     Attributes
     ----------
-    cells : OddsCells
+    cells : LogOddsCells
         Data of the fit.
     at : array (places,)
         Log-odds of the scores: those of the cells, and of the tails beyond them.
     weight, mean, sd : arrays (mixture terms, places)
         Posterior weight, and mean and standard deviation of the true log-odds.
-    wide : int
+    n_global_terms : int
         Number of terms from components that model all scores jointly; the terms after them are local.
     """
 

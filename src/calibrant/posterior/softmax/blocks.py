@@ -56,7 +56,7 @@ class CoefficientBlock(NamedTuple):
     Attributes
     ----------
     name : str
-    places : array
+    indices : array
         Indices of the coefficients in the vector of all coefficients.
     frequency : array or None
         Cosine frequency of each coefficient, if the prior variance decreases with it.
@@ -74,7 +74,7 @@ class RowFeatures(NamedTuple):
     ----------
     log : array (rows, classes)
         Log probabilities.
-    own : array (rows, classes, J)
+    by_class : array (rows, classes, J)
         Features of the score of each class.
     best : array (rows, 2)
         Indices of the two most probable classes.

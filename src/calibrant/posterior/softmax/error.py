@@ -67,7 +67,7 @@ class ErrorForms(NamedTuple):
     ----------
     expected, spread : float
         Mean and standard deviation over posterior draws.
-    left, left_error : float
+    residual_correction, residual_correction_error : float
         First-order correction by held-out rows, and its standard error.
     held_out, held_out_error : float
         Error of the held-out predictions with the first-order correction, and its standard error.
@@ -116,7 +116,7 @@ class LocalErrorForms(NamedTuple):
 
     Attributes
     ----------
-    near, nearer : float
+    at_best_bandwidth, at_smaller_bandwidth : float
         Expected error at the bandwidth that predicts best, which understates the uncertainty, and at the next
         smaller one, which overstates it.
     held_out, held_out_error : float
@@ -164,14 +164,14 @@ class CanonicalError:
     posterior : SoftmaxPosterior
     held_out : array (rows, classes)
         Cross-validated probabilities of each row.
-    parts : dict from norm to Part or LocalPart
-    by_class : list of Part or LocalPart
+    parts : dict from norm to ErrorForms or LocalErrorForms
+    by_class : list of ErrorForms or LocalErrorForms
         E |eta_k - s_k| of each class, in its two forms.
     over : array (classes,)
         Share of each class's error that is due to scores that are too high.
-    added : dict from norm to array (rows,)
+    row_contributions : dict from norm to array (rows,)
         Contribution of each row to the error of the held-out predictions.
-    local : Local or None
+    local : LocalFrequencyPair or None
         Local frequencies, where they predict better than the blocks.
     """
 
@@ -337,7 +337,7 @@ class HeldOutComparison(NamedTuple):
 
     Attributes
     ----------
-    plug, left : arrays (3, rows)
+    plug_in, residual_correction : arrays (3, rows)
         Errors of the predictions (plug-in), and their first-order corrections by the labels: derivative of
         the error at the prediction, times observed minus predicted.
     by_class : tuple of arrays (classes,)

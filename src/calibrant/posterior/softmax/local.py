@@ -82,7 +82,7 @@ class LocalFrequencyPair:
 
     Attributes
     ----------
-    near, nearer : LocalFrequencies
+    at_best_bandwidth, at_smaller_bandwidth : LocalFrequencies
     """
 
     at_best_bandwidth: LocalFrequencies
