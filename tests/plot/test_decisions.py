@@ -29,10 +29,10 @@ def a_curve(*, other=False, label=None):
 
 
 def a_threshold(**changes):
-    values = {"threshold": 0.3, "low": 0.2, "high": 0.35, "cost": 0.41, "cost_low": 0.38, "cost_high": 0.45}
-    values |= {"as_is": 0.5, "recalibrated": 0.4, "gain": 0.09, "gain_low": 0.05, "gain_high": 0.12}
+    values = {"value": 0.3, "low": 0.2, "high": 0.35, "cost": 0.41, "cost_low": 0.38, "cost_high": 0.45}
+    values |= {"cost_as_is": 0.5, "cost_recalibrated": 0.4, "gain": 0.09, "gain_low": 0.05, "gain_high": 0.12}
     costs = tuple(0.4 + (COST_THRESHOLDS - 0.3) ** 2)
-    return BestThreshold(**values | {"level": 0.95, "of_costs": 0.1, "n": 1000.0, "costs": costs} | changes)
+    return BestThreshold(**values | {"level": 0.95, "implied_threshold": 0.1, "n": 1000.0, "costs": costs} | changes)
 
 
 @pytest.mark.parametrize("other", [False, True])
@@ -113,7 +113,7 @@ def test_the_cost_has_two_marks_yours_and_the_best_with_its_interval():
 
 
 def test_never_acting_lies_at_the_end_of_the_axis():
-    ax = a_threshold(threshold=np.inf, high=np.inf).plot()
+    ax = a_threshold(value=np.inf, high=np.inf).plot()
     (best,) = [line for line in ax.lines if line.get_marker() == "o"]
     assert best.get_xydata().tolist() == [[1.0, 0.41]]
     assert "best never act, cost 0.41" in [text.get_text() for text in ax.get_legend().get_texts()]
@@ -131,7 +131,7 @@ def test_the_costs_are_those_of_the_rows():
 
 
 def test_a_threshold_near_zero_lies_on_a_log_odds_axis():
-    ax = a_threshold(threshold=0.001, low=0.0005, high=0.002).plot()
+    ax = a_threshold(value=0.001, low=0.0005, high=0.002).plot()
     assert ax.get_xscale() == "logit"
     assert_texts_apart_and_inside(ax.figure)
     assert a_threshold().plot().get_xscale() == "linear"

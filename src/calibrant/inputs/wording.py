@@ -152,10 +152,18 @@ def p_value(p: float, least: float, at_most: str = "<=") -> str:
     return f"p {at_most} {least:.2g}" if p <= least + 1e-12 else f"p = {p:.2g}"
 
 
+def visible(text: str) -> str:
+    """Return a text with blanks for white space and escapes for other characters that cannot be shown.
+
+    >>> print(visible("red\\x1b[31m\\nblue"))
+    red\\x1b[31m blue
+    """
+    return "".join(c if c.isprintable() else " " if c.isspace() else repr(c)[1:-1] for c in text)
+
+
 def short(name: str, longest: int = 40) -> str:
-    """Return a name on one line and not too long; halves of characters are shown by their numbers."""
-    name = name.encode("utf-8", "backslashreplace").decode()
-    text = " ".join("".join(c if c.isprintable() else " " for c in name).split())
+    """Return a name on one line and not too long."""
+    text = " ".join(visible(name).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -216,7 +216,7 @@ def _on_log_odds(result: Any, low: float, high: float) -> Any:
         values = getattr(result, name)
         return None if values is None else np.clip(np.interp(at, result.score, values), least, most)
 
-    shown = {name: read(name, low, high) for name in ("score", "probability", "low", "high")}
+    shown = {name: read(name, low, high) for name in ("score", "value", "low", "high")}
     return SimpleNamespace(n_eff=read("n_eff", 0, np.inf), discrete=result.discrete, **shown)
 
 
