@@ -96,6 +96,6 @@ def test_predicted_classes_in_place_of_scores_are_noted_beside_the_number(tmp_pa
     result = CliRunner().invoke(cli.main, ["ece", str(path), "--label", "y", "--scores", "p", "-q"])
     assert result.exit_code == 0
     assert told in result.stderr.splitlines()
-    assert result.stdout.startswith("ECE")
+    assert result.stdout.startswith("calibration error  ")
     result = CliRunner().invoke(cli.main, ["ece", str(path), "--label", "y", "--scores", "q", "-q"])
     assert (result.exit_code, result.stderr) == (0, "")

@@ -254,7 +254,8 @@ def test_maps_are_compared(here):
     assert output.startswith("best: logistic, significantly better than all others")
     for title in ("log loss", "Brier score", "ECE"):
         assert f"  {title}" in output
-    assert "4 folds of 600 rows, ECE by binary" in output
+    assert "notion of the ECE  binary\n" in output
+    assert "data               600 rows in 4 folds, seed 0\n" in output
     values = json.loads(run(*words, "--json"))
     assert values["value"] == values["best"] == "logistic"
     assert values["best_group"] == ["logistic"]

@@ -131,7 +131,8 @@ def test_the_band_holds_the_curve_wherever_there_is_one(n_boot, kernel, bandwidt
         outcome, score, kernel=kernel, bandwidth=bandwidth, n_boot=n_boot, rng=0, method="density"
     )
     assert curve.band == "corrected"
-    assert "corrected, " in str(curve)
+    resamples = f", {n_boot} resamples" if n_boot else ""
+    assert f"band               corrected{resamples}\n" in str(curve)
     seen = ~np.isnan(curve.value)
     for end in (curve.low, curve.high):
         np.testing.assert_array_equal(np.isnan(end), ~seen)

@@ -926,7 +926,7 @@ def test_a_worker_that_dies_takes_nothing_with_it(tmp_path):
 def example(name, *arguments):
     command = [sys.executable, str(ROOT / "docs/examples" / name), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
-    return done.stdout.strip().splitlines()
+    return done.stdout.strip()
 
 
 @pytest.fixture
@@ -946,7 +946,7 @@ def test_the_example_of_spark_runs(predicted, spark, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["spark.py", str(predicted[0]), "--master", "local[2]"])
     runpy.run_path(str(ROOT / "docs/examples/spark.py"), run_name="__main__")
     lines = capsys.readouterr().out.strip().splitlines()
-    assert [line.split()[0] for line in lines] == ["east", "north", "west"]
+    assert [line.split()[0] for line in lines if "calibration error" in line] == ["east", "north", "west"]
     assert len(stopped) == 1
 
 
@@ -972,16 +972,16 @@ def test_spark_maps_as_python_does(spark, tmp_path):
 
 def test_the_example_of_dask_runs(predicted):
     needed("distributed")
-    assert example("dask_cluster.py", predicted[0]) == [predicted[1]]
+    assert example("dask_cluster.py", predicted[0]) == predicted[1]
 
 
 def test_the_example_of_duckdb_runs(predicted):
     connection = needed("duckdb").connect(str(predicted[0] / "shop.db"))
     connection.execute(f"create table predictions as from '{predicted[0]}/*.parquet'")
     connection.close()
-    assert example("duckdb_table.py", f"from '{predicted[0]}/*.parquet'") == [predicted[1]]
+    assert example("duckdb_table.py", f"from '{predicted[0]}/*.parquet'") == predicted[1]
     attach = f"attach '{predicted[0]}/shop.db' as shop (read_only)"
-    assert example("duckdb_table.py", "from shop.predictions", "--setup", attach) == [predicted[1]]
+    assert example("duckdb_table.py", "from shop.predictions", "--setup", attach) == predicted[1]
 
 
 def test_every_way_gives_the_same(tmp_path):

@@ -114,6 +114,7 @@ def test_commands_print_the_caution(command, tmp_path, without_reference_estimat
     done = CliRunner().invoke(cli.main, [name, path, *command[1:], *more, "--seed", "0", "-q"])
     assert done.exit_code == 0, done.output
     text = done.output + ((tmp_path / "report.html").read_text() if more else "")
+    text = " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
     assert "100 of 100 rows did not sum to 1 because of rounding (largest deviation 0.0001)" in text
 
 

@@ -753,7 +753,7 @@ def test_every_command_takes_sums(tmp_path, large, monkeypatch):
         write(tmp_path / "all.csv", MANY)
         monkeypatch.setattr(loading, "MANY_TEXT", 1 << 20)
         assert sums == pytest.approx(json.loads(told("ece", "all.csv", *args, "--json", lines=0))["value"])
-    assert "a score of 0.83 means" in told("curve", "data", "--at", "0.83")
+    assert "score 0.83: observed frequency 0." in told("curve", "data", "--at", "0.83")
     assert "within 0.9" in told("check", "data", "--max-ece", "0.9")
     assert call("check", "data", "--max-ece", "0.001").exit_code == 1
     out = told("report", "data", "--groups", "country", "--json", "numbers.json")

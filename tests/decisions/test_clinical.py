@@ -275,7 +275,7 @@ def test_the_text_says_how_many_of_the_cases_are_missed(rare):
     assert wording.cases(none) == "The outcome does not occur, and the scores expect 0.6."
     assert wording.cases(replace(found, clinical=read([0, 1], [0, 0]))) == ""
     few = replace(found, clinical=replace(found.clinical, ratio=IntervalEstimate(0.05, 0.0, 2.0)))
-    assert "expect 2 000 (50 or more), a difference" in wording.cases(few)
+    assert "20.0 times too high (0.5 or more), a difference" in wording.cases(few)
 
 
 def test_it_is_stored_and_checked_as_it_is_read(rare):

@@ -317,7 +317,7 @@ def test_the_picture_shows_the_curve_from_nothing_to_all_rows():
     line = ax.lines[0]
     np.testing.assert_allclose(line.get_xdata(), [0, *found.coverage])
     np.testing.assert_allclose(line.get_ydata(), [found.accuracy[0], *found.accuracy])
-    assert ax.get_ylabel() == "share right of what is kept"
+    assert ax.get_ylabel() == "share right of selected rows"
     labels = ax.get_legend_handles_labels()[1]
     assert labels == ["95 % band", "95 % interval", "all rows"]
     low = min(found.band_low[0], found.band_low[-1])

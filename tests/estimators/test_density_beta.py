@@ -305,7 +305,7 @@ def test_a_curve_by_beta_kernels_is_as_good_as_another(kernel):
     label = rng.random(2000) < score**2
     curve = calibrant.reliability_curve(label, score, method="density", kernel=kernel, n_boot=20, rng=0)
     assert curve.kernel == kernel
-    assert f"{kernel} bandwidth 0.0" in str(curve)
+    assert f"ratio of {kernel} densities, bandwidth 0.0" in str(curve)
     assert curve.error == calibrant.ece(label, score, estimator=f"density-{kernel}")
     inner = (curve.score > 0.05) & (curve.score < 0.95)
     assert np.abs(curve.point - curve.score**2)[inner].max() < 0.08

@@ -363,7 +363,7 @@ def test_a_run_without_the_default_is_ranked(stores):
 
 
 def test_command_writes_both_forms(stores, tmp_path, monkeypatch):
-    monkeypatch.setattr(leaderboard, "usual", lambda: ("uniform:15", "auto", "kuiper"))
+    monkeypatch.setattr(leaderboard, "default_estimators", lambda: ("uniform:15", "auto", "kuiper"))
     monkeypatch.setattr(Family, "bound", lambda self, n: 0.3 / sqrt(n))  # the true one takes seconds
     folders = [str(stores[name].folder) for name in ("run", "later")]
     few = ["--repetitions", "3,2,2", "--seed", "1"]

@@ -321,10 +321,10 @@ def test_axes_say_what_is_measured():
     def label(*found):
         return plot.groups(dict(enumerate(found))).get_xlabel()
 
-    assert label(an_estimate()) == "ECE (confidence)"
-    assert label(an_estimate(notion="binary", label="odd")) == "ECE (class odd)"
-    assert label(*(an_estimate(notion="binary", label=k) for k in (1, 2))) == "ECE (binary)"
-    assert label(an_estimate(), an_estimate(notion="classwise")) == "ECE"
+    assert label(an_estimate()) == "calibration error (confidence)"
+    assert label(an_estimate(notion="binary", label="odd")) == "calibration error (class odd)"
+    assert label(*(an_estimate(notion="binary", label=k) for k in (1, 2))) == "calibration error (binary)"
+    assert label(an_estimate(), an_estimate(notion="classwise")) == "calibration error"
     assert label(an_estimate(norm="l2")) == "root mean square calibration error (confidence)"
     assert label(an_estimate(norm="l2"), an_estimate()) == "calibration error (confidence)"
 
@@ -333,7 +333,7 @@ def test_groups_come_worst_first_with_their_sizes():
     found = {"small": an_estimate(0.01, n=50.0), "worst": an_estimate(0.09, n=12345.0), "mid": an_estimate()}
     ax = plot.groups(found)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["worst", "mid", "small"]
-    assert [text.get_text() for text in ax.texts] == ["12 345", "1 234", "50", "n"]
+    assert [text.get_text() for text in ax.texts] == ["12,345", "1,234", "50", "n"]
     ax.figure.canvas.draw()
     tops = [label.get_window_extent().y1 for label in ax.get_yticklabels()]
     assert tops == sorted(tops, reverse=True)
@@ -428,7 +428,7 @@ def test_models_are_curves_on_one_square():
     assert not of_type(ax, PolyCollection)
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     assert texts[:3] == ["calibrated", "model 0, < 0.001", "model 1, 0.010"]
-    assert ax.get_legend().get_title().get_text().replace("\n", ", ") == "n = 1 000, ECE by model"
+    assert ax.get_legend().get_title().get_text().replace("\n", ", ") == "n = 1,000, ECE by model"
 
 
 def test_two_models_have_their_bands():
@@ -585,7 +585,7 @@ def test_the_size_of_a_new_figure_is_kept(name):
 
 def test_models_with_the_same_scores_are_side_by_side_with_bars():
     score = np.array([0.1, 0.5, 0.9])
-    few = {"score": score, "probability": score, "point": score, "low": score - 0.05, "high": score + 0.05}
+    few = {"score": score, "value": score, "point": score, "low": score - 0.05, "high": score + 0.05}
     few |= {"lce": 0 * score, "n_eff": np.full(3, 50.0), "density": np.ones(3), "discrete": True}
     ax = plot.models({name: a_curve(**few) for name in ("a", "b", "c")})
     points = [line for line in ax.lines if len(line.get_xdata()) == 3]

@@ -25,7 +25,7 @@ from calibrant.cli.output import (
 )
 from calibrant.cli.source import CommandInput, read_source, settled
 from calibrant.inputs.printed import as_text
-from calibrant.inputs.wording import number, sample_size, with_interval
+from calibrant.inputs.wording import counted, number, sample_size, with_interval
 
 if TYPE_CHECKING:
     from calibrant import Estimate
@@ -96,7 +96,7 @@ class Verdict:
     def shown(self) -> str:
         """Value and interval, and what they are worth."""
         estimate = self.measured
-        seen = "" if not estimate.lower_bound else " of what so many classes let one see"
+        seen = "" if not estimate.lower_bound else " of the part that can be estimated with so many classes"
         seen += "" if estimate.at_least is None else f", at least {number(estimate.at_least)},"
         return f"{with_interval(estimate.value, estimate.low, estimate.high, estimate.level)}{seen}"
 
@@ -157,7 +157,7 @@ class Verdict:
             return "the estimate is so close to the limit that more rows would hardly decide"
         scale = 10 ** math.floor(math.log10(self.rows))
         rounded = math.ceil(self.rows / scale) * scale
-        return f"roughly {rounded} rows would decide if the estimate stayed"
+        return f"roughly {counted(rounded, 'row')} would decide if the estimate stayed"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""

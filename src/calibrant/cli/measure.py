@@ -147,7 +147,6 @@ def curve(
     \b
     Examples:
       calibrant curve predictions.csv
-      calibrant curve predictions.csv --at 0.83
       calibrant curve predictions.csv --at 0.5,0.9 --notion classwise --json
       calibrant curve predictions.csv -o curve.png
 

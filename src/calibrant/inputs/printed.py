@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
-from calibrant.inputs.wording import short
+from calibrant.inputs.wording import short, visible
 
 WIDTH = 80
 # Names in the first column of a table, and labels of lines.
@@ -111,7 +111,7 @@ def as_text(blocks: Iterable[Block]) -> str:
 
 def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
     """Return a text as lines of at most 80 columns that do not separate numbers from their units."""
-    text = unbroken("".join(c if c.isprintable() else " " for c in text))
+    text = unbroken(visible(text))
     options = {"initial_indent": first, "subsequent_indent": later, "break_on_hyphens": False}
     lines = textwrap.wrap(text, WIDTH, **options)  # type: ignore[arg-type]
     return [line.replace(NO_BREAK, " ") for line in lines] or [first.rstrip()]

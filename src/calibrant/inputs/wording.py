@@ -172,17 +172,24 @@ def p_value(p: float, least: float, at_most: str = "<=") -> str:
     return f"p {at_most} {least:.2g}" if p <= least + 1e-12 else f"p = {p:.2g}"
 
 
+def visible(text: str) -> str:
+    """Return a text with blanks for white space and escapes for other characters that cannot be shown.
+
+    >>> print(visible("red\\x1b[31m\\nblue"))
+    red\\x1b[31m blue
+    """
+    return "".join(c if c.isprintable() else " " if c.isspace() else repr(c)[1:-1] for c in text)
+
+
 def short(name: str, longest: int = 40) -> str:
     """Return a name on one line, cut in the middle if it is too long.
-
-    Halves of characters are shown by their numbers.
 
     >>> short("model-of-2024-by-region", 12)
     'model-…egion'
     """
-    name = name.encode("utf-8", "backslashreplace").decode()
-    text = " ".join("".join(c if c.isprintable() else " " for c in name).split())
-    return text if len(text) <= longest else f"{text[: longest // 2]}…{text[len(text) - (longest - 1) // 2 :]}"
+    text = " ".join(visible(name).split())
+    last = len(text) - (longest - 1) // 2
+    return text if len(text) <= longest else f"{text[: longest // 2]}…{text[last:]}"
 
 
 def count(number: float) -> str:
