@@ -170,7 +170,8 @@ def _error(assessment: Assessment, state: str) -> Verdict:
             f"{'they are off, by' if rejected else 'the error may be'} anything from {low} to {high} {unit}"
         ]
         needed = rows_needed(assessment.rows, e, tolerance)
-        more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far)"
+        wanted = "more" if needed is None else f"about {count(needed)}"
+        more = f"ollect {wanted} rows in all ({count(assessment.rows)} so far)"
         more += ", from more clusters" * (e.clusters is not None)
         action = f"{action[:-1]}; then c{more}." if command else f"C{more}."
     example = text.example(assessment)
@@ -302,9 +303,9 @@ def _interval(estimate: Estimate) -> str:
     return _in_points(estimate.value, estimate.low, estimate.high)
 
 
-def _in_points(*numbers: float) -> str:
-    value, low, high = points_with_ends(*numbers)
-    return f"{value} points ({low} to {high})"
+def _in_points(value: float, low: float, high: float) -> str:
+    texts = points_with_ends(value, low, high)
+    return f"{texts[0]} points ({texts[1]} to {texts[2]})"
 
 
 def _gap(row: SubgroupResult, sign: int) -> str:
