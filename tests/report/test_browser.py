@@ -220,7 +220,7 @@ def test_colours_survive_where_even_styles_are_forbidden(browser, files):
     page.route("**/*", lambda route: route.fulfill(body=body, headers=headers, content_type="text/html"))
     page.goto("http://report.test/")
     keep(page, "binary-no-style")
-    assert page.locator("h1").inner_text() == binary().verdict
+    assert page.locator("h1").inner_text() == binary().verdict.headline
     fill = "getComputedStyle(document.querySelector('#even .band')).fill"
     assert page.evaluate(fill) == "rgb(0, 114, 178)"
     context.close()

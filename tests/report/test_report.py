@@ -129,7 +129,7 @@ def test_every_section_is_there():
     at = [page.index(words) for words in order]
     assert at == sorted(at)
     found = ten_classes()
-    for words in (found.verdict, found.digest, "equal-mass bins", "calibrant report data.csv"):
+    for words in (found.verdict.headline, found.digest, "equal-mass bins", "calibrant report data.csv"):
         assert words in page
     assert "Groups, the worst first" not in binary().html().replace("\N{NO-BREAK SPACE}", " ")
 
