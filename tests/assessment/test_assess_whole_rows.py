@@ -96,7 +96,7 @@ def test_it_says_what_interval_and_test_allow():
     assert "by the confidence notion" in text.gain_sentence(found)
     assert "sum over the classes" in found.methods
     assert "softmax" in found.methods
-    assert f"it is at least {found.estimate.at_least:.4f}" in found.methods
+    assert f"it is at least {text.number(found.estimate.at_least)}" in found.methods
 
 
 def test_without_rejection_no_pair_is_named():
@@ -117,7 +117,7 @@ def test_of_many_classes_only_the_bound_is_claimed():
         r"at least 5.0 points in sum \(among 3 classes [\d.]+ points of it can be", found.summary
     )
     assert "let one see" in found.methods
-    unsure = changed(found, at_least=0.0)
+    unsure = replace(changed(found, at_least=0.0), by_group=())
     assert unsure.verdict.headline == "Too many classes to tell."
     assert unsure.verdict.rows_needed is None
     assert "at least" not in unsure.methods
