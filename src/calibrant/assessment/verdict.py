@@ -170,6 +170,7 @@ def _error(assessment: Assessment, state: str) -> Verdict:
             f"{'they are off, by' if rejected else 'the error may be'} anything from {low} to {high} {unit}"
         ]
         needed = rows_needed(assessment.rows, e, tolerance)
+        assert needed is not None  # the interval has an upper end
         more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far)"
         more += ", from more clusters" * (e.clusters is not None)
         action = f"{action[:-1]}; then c{more}." if command else f"C{more}."
@@ -303,8 +304,9 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _in_points(*numbers: float) -> str:
-    value, low, high = points_with_ends(*numbers)
-    return f"{value} points ({low} to {high})"
+    value, low, high = numbers
+    middle, left, right = points_with_ends(value, low, high)
+    return f"{middle} points ({left} to {right})"
 
 
 def _gap(row: SubgroupResult, sign: int) -> str:
