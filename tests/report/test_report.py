@@ -139,7 +139,8 @@ def test_the_answer_comes_first_and_sections_follow_in_order():
     ]
     at = [page.index(words) for words in order]
     assert at == sorted(at)
-    for words in (ten_classes().digest, "equal-mass bins", "calibrant report data.csv"):
+    found = ten_classes()
+    for words in (found.verdict.headline, found.digest, "equal-mass bins", "calibrant report data.csv"):
         assert words in page
     assert "Where it is wrong" not in binary().html()
 

@@ -174,15 +174,15 @@ def test_everything_answers_about_pairs_in_their_words():
     assessment = calibrant.assess(right, confidence, notion="correctness", rng=0)
     assert list(assessment.estimates) == ["correctness"]
     assert assessment.pos_label is None
-    assert assessment.verdict.startswith("Overconfident by")
-    assert "turns out right" in assessment.summary
+    assert assessment.verdict.headline.startswith("Overconfident by")
+    assert "turns out right" in assessment.verdict.trust
     assert assessment.accuracy.frequency == pytest.approx(right.mean())
     assert "answer is right" in str(assessment)
     assert "share right" in assessment.html()
     sketch = Sketch("correctness").update(right[:200], confidence[:200])
     sketch.update(right[200:], confidence[200:])
     assert sketch.estimate(rng=0).value == pytest.approx(result.value, abs=1e-6)
-    assert sketch.assess(rng=0).verdict == assessment.verdict
+    assert sketch.assess(rng=0).verdict.trust == assessment.verdict.trust
 
 
 def test_pairs_that_were_all_right_are_told_as_such():

@@ -170,8 +170,8 @@ def _error(assessment: Assessment, state: str) -> Verdict:
             f"{'they are off, by' if rejected else 'the error may be'} anything from {low} to {high} {unit}"
         ]
         needed = rows_needed(assessment.rows, e, tolerance)
-        wanted = "more" if needed is None else f"about {count(needed)}"
-        more = f"ollect {wanted} rows in all ({count(assessment.rows)} so far)"
+        assert needed is not None  # the interval has an upper end
+        more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far)"
         more += ", from more clusters" * (e.clusters is not None)
         action = f"{action[:-1]}; then c{more}." if command else f"C{more}."
     example = text.example(assessment)
@@ -303,9 +303,10 @@ def _interval(estimate: Estimate) -> str:
     return _in_points(estimate.value, estimate.low, estimate.high)
 
 
-def _in_points(value: float, low: float, high: float) -> str:
-    texts = points_with_ends(value, low, high)
-    return f"{texts[0]} points ({texts[1]} to {texts[2]})"
+def _in_points(*numbers: float) -> str:
+    value, low, high = numbers
+    middle, left, right = points_with_ends(value, low, high)
+    return f"{middle} points ({left} to {right})"
 
 
 def _gap(row: SubgroupResult, sign: int) -> str:
