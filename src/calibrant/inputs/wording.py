@@ -165,7 +165,9 @@ def short(name: str, longest: int = 40) -> str:
     """
     name = name.encode("utf-8", "backslashreplace").decode()
     text = " ".join("".join(c if c.isprintable() else " " for c in name).split())
-    return text if len(text) <= longest else f"{text[: longest // 2]}…{text[len(text) - (longest - 1) // 2 :]}"
+    return (
+        text if len(text) <= longest else f"{text[: longest // 2]}…{text[len(text) - (longest - 1) // 2 :]}"
+    )
 
 
 def count(number: float) -> str:

@@ -226,7 +226,9 @@ def looked_up(picture: chart.Picture, sure: bool, example: float | None = None) 
         else curve.common_scores[np.isin(curve.common_scores, (0, 1))]
     )
     named = () if example is None else (example,)
-    scores = curve.score.tolist() if curve.discrete else sorted({*quantiles(picture), *shared.tolist(), *named})
+    scores = (
+        curve.score.tolist() if curve.discrete else sorted({*quantiles(picture), *shared.tolist(), *named})
+    )
     rows: list[dict[str, Any]] = []
     for score in scores:
         at = curve.at(score)
