@@ -281,8 +281,8 @@ SECTIONS = """() => [...document.querySelectorAll("header, section")].filter(
 
 # Text of drawings that is smaller than 11 pixels.
 SMALL = """() => [...document.querySelectorAll("svg text")].filter((text) => {
-  const drawn = text.ownerSVGElement;
-  const scale = drawn.getBoundingClientRect().width / drawn.viewBox.baseVal.width;
+  const drawn = text.ownerSVGElement, box = drawn.getBoundingClientRect();
+  const scale = box.width / drawn.viewBox.baseVal.width;
   return text.checkVisibility() && parseFloat(getComputedStyle(text).fontSize) * scale < 10.95;
 }).map((text) => `${text.ownerSVGElement.id} ${text.textContent}`)"""
 
