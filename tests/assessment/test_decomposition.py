@@ -91,7 +91,8 @@ def test_the_temperature_of_more_rows_than_are_held_at_once_is_that_of_all(monke
         return 0.5 * (log / MAPS.temperature_fit_sd) ** 2 - rows.weight @ own
 
     expected = minimize_scalar(cost, bounds=(-2, 2), method="bounded", options={"xatol": 1e-8}).x
-    monkeypatch.setattr(maps, "CHUNK", 20 * 200)
+    for name in ("CHUNK", "FIRST_ENTRIES"):
+        monkeypatch.setattr(maps, name, 20 * 200)
     assert np.log(maps.fit_temperature(rows).slope) == pytest.approx(expected, abs=1e-5)
 
 

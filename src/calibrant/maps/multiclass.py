@@ -32,8 +32,8 @@ HASH_SCALE = float(1 << 20)
 # Up to this many entries are processed in double precision, because rounding would be visible in small
 # samples.
 MAX_DOUBLE = 1 << 16
-# Entries processed at once.
-CHUNK = 1 << 22
+# Entries of the rows that first locate the temperature; entries processed at once, which stay in the cache.
+FIRST_ENTRIES, CHUNK = 1 << 22, 1 << 18
 # Maximum number of Newton steps for the temperature.
 NEWTON_STEPS = 20
 
@@ -242,7 +242,7 @@ def fit_temperature(rows: Simplex) -> SoftmaxMap:
     """Fit temperature scaling by maximum a posteriori, with a normal prior of the log temperature."""
     start = SoftmaxMap(rows.n_classes, 1.0, least_of(rows.score, ZERO_RANGE))
     # Rows are in random order: a first part locates the optimum, and one or two steps on all rows refine it.
-    for subset in (rows[: max(1, CHUNK // rows.n_classes)], rows):
+    for subset in (rows[: max(1, FIRST_ENTRIES // rows.n_classes)], rows):
         for _ in range(NEWTON_STEPS):
             each = slope_derivatives(start, subset.score, subset.code)
             slope = float(newton_slope(start.slope, *(subset.weight @ derivative for derivative in each)))
