@@ -32,7 +32,9 @@ def a_threshold(**changes):
     values = {"value": 0.3, "low": 0.2, "high": 0.35, "cost": 0.41, "cost_low": 0.38, "cost_high": 0.45}
     values |= {"cost_as_is": 0.5, "cost_recalibrated": 0.4, "gain": 0.09, "gain_low": 0.05, "gain_high": 0.12}
     costs = tuple(0.4 + (COST_THRESHOLDS - 0.3) ** 2)
-    return BestThreshold(**values | {"level": 0.95, "implied_threshold": 0.1, "n": 1000.0, "costs": costs} | changes)
+    return BestThreshold(
+        **values | {"level": 0.95, "implied_threshold": 0.1, "n": 1000.0, "costs": costs} | changes
+    )
 
 
 @pytest.mark.parametrize("other", [False, True])
