@@ -325,7 +325,7 @@ def test_axes_say_what_is_measured():
     assert label(an_estimate(notion="binary", label="odd")) == "calibration error (class odd)"
     assert label(*(an_estimate(notion="binary", label=k) for k in (1, 2))) == "calibration error (binary)"
     assert label(an_estimate(), an_estimate(notion="classwise")) == "calibration error"
-    assert label(an_estimate(norm="l2")) == "root mean square calibration error (confidence)"
+    assert label(an_estimate(norm="l2")) == "RMS calibration error (confidence)"
     assert label(an_estimate(norm="l2"), an_estimate()) == "calibration error (confidence)"
 
 
@@ -605,7 +605,7 @@ def test_the_gallery_shows_what_its_code_makes(tmp_path):
     kept = list((docs / "images" / "figures").glob("*.png"))
     assert made == {path.name for path in kept}
     assert sum(path.stat().st_size for path in kept) < 500_000
-    drawn_by_results = {"compare", "curve", "diagram", "risk_coverage", "score_histograms"}
+    drawn_by_results = {"compare", "curve", "diagram", "regret", "score_histograms"}
     drawn_by_results |= {"small_multiples"}
     text = (docs / "figures.md").read_text(encoding="utf-8")
     assert {name for name in plot.__all__ if f"plot.{name}(" not in text} == drawn_by_results

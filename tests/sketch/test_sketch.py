@@ -776,7 +776,8 @@ def test_an_assessment_counts_its_steps_and_names_its_classes():
     assert found.classes == ("x", "y", "z")
     steps = [done for done, _ in seen]
     assert steps[0] == 1
-    assert steps == sorted(set(steps))
+    assert steps == sorted(steps)
+    assert len({total for _, total in seen}) == 1
     assert seen[-1][0] == seen[-1][1]
     with pytest.raises(TypeError, match="did you mean 'class_names'"):
         sketch.assess(class_name=["x"])
