@@ -1137,7 +1137,8 @@ def test_a_class_wise_answer_shows_the_classes_the_worst_first(tmp_path, command
         assert errors == sorted(errors, reverse=True)
         assert len(errors) == min(classes, 12)
         assert ("2 classes with smaller errors are not shown." in lines) == (classes == 14)
-        expected = calibrant.estimate(label, scores, notion="classwise", rng=0)
+        truth = [names[k] for k in label]
+        expected = calibrant.estimate(truth, scores, notion="classwise", rng=0, labels=names)
         worst = max(expected.by_class.items(), key=lambda item: item[1].value)
         ends = with_ends(worst[1].value, worst[1].low, worst[1].high)
-        assert shown[0].groups() == (f"k{worst[0]}", *ends)
+        assert shown[0].groups() == (worst[0], *ends)
