@@ -99,13 +99,15 @@ def test_rare_outcomes_have_a_tolerance_of_half_their_base_rate():
     binary, confidence = get_notion("binary"), get_notion("confidence")
 
     def tolerance(observed, notion=binary, n=1000.0):
-        return default_tolerance(notion, Balance(n, observed, observed, 0.0, -0.01, 0.01))
+        return default_tolerance(notion, Balance(n, observed, observed, 0.0, -0.01, 0.01), 2)
 
     assert tolerance(300) == tolerance(40) == 0.02
     assert tolerance(10) == tolerance(990) == 0.005  # the rarer of both outcomes
     assert tolerance(0) == 0.0005  # as if one outcome had been seen
     assert tolerance(10, confidence) == 0.02
-    assert default_tolerance(binary, None) == 0.02
+    assert default_tolerance(binary, None, 2) == 0.02
+    assert default_tolerance(get_notion("classwise"), None, 10) == 0.02
+    assert default_tolerance(get_notion("classwise"), None, 100) == 0.005
     rng = np.random.default_rng(0)
     score = rng.beta(0.5, 40, 4000)
     y = rng.random(4000) < score

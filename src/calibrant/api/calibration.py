@@ -778,7 +778,8 @@ def assess(
         Costs of decisions, as for `regret`; the result is in `decision`.
     tolerance : float, optional
         The calibration error up to which the verdict trusts the scores, between 0 and 1. By default
-        0.02 and, for the notion `binary` with an outcome rarer than 4 %, half of its base rate.
+        0.02, or half of the base rate where outcomes are rarer than 4 %: the frequency of the class for
+        the notion `binary`, one over the number of classes for `classwise`.
     progress : bool or callable, optional
         True shows the progress on standard error; a callable is called as progress(done, total).
 

@@ -283,7 +283,7 @@ def _assemble(
         n=estimates[headline.notion.name].n,
         classes=names,
         pos_label=None if asked is None or asked.positive is None else names[asked.positive],
-        tolerance=default_tolerance(headline.notion, balance) if tolerance is None else tolerance,
+        tolerance=default_tolerance(headline.notion, balance, len(names)) if tolerance is None else tolerance,
         level=level,
         seed=seed,
         created=today(),

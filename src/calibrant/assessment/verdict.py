@@ -91,8 +91,13 @@ class Verdict(Printed, Serializable):
         check_choice("finding", self.finding, FINDINGS)
 
 
-def default_tolerance(notion: Notion, balance: Balance | None) -> float:
-    """Return the tolerance: for rare outcomes of one class half of their base rate, otherwise 0.02."""
+def default_tolerance(notion: Notion, balance: Balance | None, classes: int) -> float:
+    """Return the tolerance: for rare outcomes half of their base rate, otherwise 0.02.
+
+    The base rate of the class-wise error, a mean over the classes, is one over their number.
+    """
+    if notion.classwise:
+        return min(REPORT.tolerance, REPORT.tolerance_per_rate / classes)
     if balance is None or not notion.is_binary or notion.reading.about_confidence:
         return REPORT.tolerance
     rarer = min(balance.observed, balance.n - balance.observed)
