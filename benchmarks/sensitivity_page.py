@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
 import json
 import re
 from typing import Any
@@ -44,7 +45,7 @@ How to read the tables:
 - Coverage and rejection are shown before and after the change. Changes of MAE, width and excess log loss are
   percentages of the default in the same family, averaged over families. "(calibrated)" marks families without
   miscalibration.
-- The {FIELDS} fields with the largest differences were measured with {TIMES} times as many data sets.
+- The second stage measures the {FIELDS} fields with the largest differences with {TIMES} times as many data sets.
 
 All data sets have a known true calibration error. Their families and trained models are those of other
 benchmarks, with this many data sets for each family in the coarse stage:
@@ -104,7 +105,9 @@ def by_setting(records: list[Record]) -> dict[str, dict[float, Record]]:
 def page(records: list[Record]) -> str:
     """Return the page of all settings."""
     measured = by_setting(records)
-    lines = [INTRODUCTION]
+    full = {record["setting"] for record in records if record["stage"] == "full"}
+    done = f"The second stage has measured {len(full)} fields; their column of data sets shows it."
+    lines = [INTRODUCTION.rstrip("\n"), "", done, ""]
     for battery in BATTERIES.values():
         lines.append(
             f"- {battery.title}: {'; '.join(map(str, battery.cells))}. {battery.count} data sets each."
@@ -117,7 +120,7 @@ def page(records: list[Record]) -> str:
             "",
             f"## {type(instance).__name__}",
             "",
-            (type(instance).__doc__ or "").strip().replace("``", "`"),
+            (inspect.getdoc(type(instance)) or "").replace("``", "`"),
             "",
         ]
         names = MEASURED.get(type(instance).__name__, ())
