@@ -384,7 +384,7 @@ def test_a_direction_is_named_only_where_the_mean_is_off_too(many):
 def test_a_rejected_test_with_an_interval_from_0_says_that_the_size_is_uncertain(many):
     unsure = replace(said(many, value=0.01, low=0.0, high=0.07, p=0.004), by_group=())
     assert SIZE_UNKNOWN in unsure.summary
-    assert unsure.verdict.headline == "Not calibrated, but how far off is not known."
+    assert unsure.verdict.headline == "Too few rows to tell how far off the scores are."
 
 
 def agree(text, estimate, scale=1):
@@ -559,7 +559,7 @@ def test_ranges_on_either_side_of_the_diagonal_are_named():
     score = rng.random(2000)
     found = calibrant.assess(rng.random(2000) < 0.25 + 0.5 * score, score, rng=0)
     assert re.match(
-        r"Too high .* \(by up to [\d.]+ points\); too low .*; in line elsewhere", found.verdict.where
+        r"Too high .* \(by up to [\d.]+ points\); too low .*; no error found elsewhere", found.verdict.where
     )
 
 

@@ -236,7 +236,9 @@ def test_scores_that_are_trusted_are_left_alone(off):
     assert (found.verdict.action, found.verdict.command) == (verdict.DO_NOTHING, None)
     assert not calibrant.assessment.text.recommended(found)
     assert calibrant.assessment.text.recommended(off)
-    assert re.match(r"Recalibrate: [\d.]+ to [\d.]+ points\.", off.verdict.action)
+    assert re.match(
+        r"Recalibrate: cuts the error from [\d.]+ to [\d.]+ points, on held-out rows\.", off.verdict.action
+    )
 
 
 def test_ranges_with_few_rows_have_no_side():

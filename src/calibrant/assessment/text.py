@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # Scores that may be an example where rows have them.
 ROUND = np.arange(1, 100) / 100
 # Scores by which ranges are told, finer near 0 and 1.
-TAIL = np.outer(10.0 ** np.arange(-4, -2), [1, 2, 5]).ravel()
+TAIL = np.outer(10.0 ** np.arange(-4, -2), np.arange(1, 10)).ravel()
 SCORES = np.unique(np.concatenate([[0.0], TAIL, ROUND, np.round(1 - TAIL, 6), [1.0]]))
 # Names listed before the rest is counted.
 LISTED = 3
@@ -227,7 +227,7 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
             parts.append(f"{word} {' and '.join(names)} (by up to {points(kept[0][0])} points)")
     if "in line" in ranges:
         off = "off by more than the tolerance" if margin else "off"
-        parts.append("in line elsewhere" if parts else f"no range of scores is {off} beyond doubt")
+        parts.append("no error found elsewhere" if parts else f"no range of scores is {off} beyond doubt")
     if "too few rows" in ranges:
         parts.append(f"too few rows {' and '.join(name for _, name in ranges['too few rows'][:LISTED])}")
     return "; ".join(parts)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.assessment import text
 from calibrant.assessment.probability_transfer import pairs
+from calibrant.inference.result import p_text
 from calibrant.inputs import Serializable, check_choice
 from calibrant.inputs.codec import Level, Number
 from calibrant.inputs.printed import Block, Printed
@@ -164,16 +165,18 @@ def _error(assessment: Assessment, state: str) -> Verdict:
             action = f"{DO_NOTHING[:-1]}, if an error of {high} {unit} does no harm."
     elif state == DISTRUST:
         headline = f"{text.deviation(assessment)} by {least if e.lower_bound else f'{value} {unit}'}."
+        if get_notion(assessment.notion).classwise:
+            mean = points(1 / len(assessment.classes))
+            headline = f"{headline[:-1]} on average, of a mean probability of {mean}."
         headline = f"Scores of {text.called(assessment.pos_label)} are {ratio}." if ratio else headline
         facts = sums
     elif e.lower_bound:
         headline, facts = "Too many classes to tell.", [f"the error is {least}, and has no upper bound"]
         action, command = "Measure the class-wise error (notion='classwise'), which has an upper bound.", None
     else:
-        headline = "Not calibrated, but how far off is not known." if rejected else "Too few rows to tell."
-        facts = [
-            f"{'they are off, by' if rejected else 'the error may be'} anything from {low} to {high} {unit}"
-        ]
+        headline = "Too few rows to tell how far off the scores are."
+        tested = f"a test rejects calibration ({p_text(e)}), but " if rejected else ""
+        facts = [f"{tested}the error may be anything from {low} to {high} {unit}"]
         needed = rows_needed(assessment.rows, e, tolerance)
         assert needed is not None  # the interval has an upper end
         more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far)"
@@ -243,12 +246,13 @@ def _cost(assessment: Assessment, state: str) -> Verdict | None:
         return None
     value, low, high = with_ends(ROWS * lost.value, ROWS * lost.low, ROWS * lost.high)
     action, command = _recalibration(assessment)
+    acting = "acting on them" if lost.threshold is None else f"acting from a score of {lost.threshold:.3g} on"
     if best is not None and best.gain_low > 0:
         action = f"{action[:-1]}; or, on the scores as they are, {best.policy}."
     return Verdict(
         DISTRUST, "cost", f"Acting on these scores costs {value} more per thousand rows than necessary.",
-        f"No: acting on them as if they were probabilities loses {value} ({low} to {high}) of "
-        f"{number(ROWS * lost.cost)} per thousand rows.",
+        f"No: {acting} costs {number(ROWS * lost.cost)} per thousand rows, and {value} ({low} to {high}) of "
+        "that would be saved by calibrated scores.",
         _where(assessment, DISTRUST), action,
         f"the interval of the decision regret, {low} to {high} per thousand rows, excludes 0",
         assessment.tolerance, None, command,
@@ -290,7 +294,12 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
     before, after = recalibration.before, recalibration.after
     if after >= before:
         return "Recalibrate, which lowers the log loss.", command
-    return f"Recalibrate: {points(before)} to {points(after)} points{text.by_shown(assessment)}.", command
+    left = f"to {points(after)}" if after >= 0.0005 else "to less than 0.05"
+    shown = text.by_shown(assessment)
+    return (
+        f"Recalibrate: cuts the error from {points(before)} {left} points{shown}, on held-out rows.",
+        command,
+    )
 
 
 def _reason(estimate: Estimate, tolerance: float, state: str) -> str:

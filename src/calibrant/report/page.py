@@ -254,7 +254,7 @@ def looked_up(picture: chart.Picture, sure: bool, example: float | None = None) 
 
 def _size(curve: ReliabilityCurve) -> str:
     """Return what the numbers behind the scores of a curve are called."""
-    return size_name(curve.n) if curve.discrete else "effective local sample size"
+    return size_name(curve.n) if curve.discrete else "effective n"
 
 
 def _embedded(picture: chart.Picture, example: float | None) -> Markup:
