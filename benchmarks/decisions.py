@@ -180,7 +180,7 @@ def one_cell_of_rows(cell: Several) -> tuple[float, Array]:
         least, most = np.quantile(known.regret_draws, [0.025, 0.975])
         (mean,), (apart,), _ = known.gain
         before = max(min(least, mean - 1.96 * apart), 0.0), max(most, mean + 1.96 * apart)
-        found.append((known.value, *known.regret_intervals(1.96, LEVEL), *before))
+        found.append((known.value, *known.ends(1.96, LEVEL), *before))
     return truth, np.array(found)
 
 

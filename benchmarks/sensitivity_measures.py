@@ -140,12 +140,12 @@ def multiclass_map(cell: Cell, count: int) -> Figures:
 
 def regret(cell: Cell, count: int) -> Figures:
     family, found = decisions.family_of(cell.family), []
-    truth, lines = true_regret(cell.family), decisions.Lines.of_thresholds(decisions.AT)
+    truth, lines = true_regret(cell.family), decisions.CostLines.of_thresholds(decisions.AT)
     for k in range(count):
         score, outcome = family.draw(rng_of("sensitivity", *cell, k), cell.n)
         task = CalibrationTask.of(predictions(outcome.astype(int), score), get_notion("binary"))
         known = decisions.BinaryDecisions.of(task, decisions.AT)
-        _, low, high, *_ = decisions.ends(known, lines, 0.95)
+        _, low, high, *_ = decisions.regret_intervals(known, lines, 0.95)
         held = (low <= truth + 1e-9) & (truth <= high + 1e-9)
         found.append((held.mean(), (high - low).mean()))
     return dict(zip(("regret coverage", "regret width"), np.array(found).T, strict=True))

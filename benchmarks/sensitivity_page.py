@@ -45,7 +45,8 @@ How to read the tables:
 - Coverage and rejection are shown before and after the change. Changes of MAE, width and excess log loss are
   percentages of the default in the same family, averaged over families. "(calibrated)" marks families without
   miscalibration.
-- The second stage measures the {FIELDS} fields with the largest differences with {TIMES} times as many data sets.
+- The second stage measures the {FIELDS} fields with the largest differences with {TIMES} times as many data
+  sets.
 
 All data sets have a known true calibration error. Their families and trained models are those of other
 benchmarks, with this many data sets for each family in the coarse stage:

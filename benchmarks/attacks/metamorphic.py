@@ -722,7 +722,7 @@ def decided(data, cost):
     best = calibrant.best_threshold(data.label, data.score, cost, **asked)
     curve = calibrant.regret_curve(data.label, data.score, thresholds=[0.1, 0.5], **asked)
     numbers = {name: getattr(regret, name) for name in ("value", "low", "high", "recovered", "cost")}
-    numbers |= {name: getattr(best, name) for name in ("gain", "gain_low", "gain_high", "recalibrated")}
+    numbers |= {name: getattr(best, name) for name in ("gain", "gain_low", "gain_high", "cost_recalibrated")}
     parts = {name: getattr(curve, name) for name in ("value", "low", "high", "recalibrated")}
     return numbers | {f"curve {name} {k}": part[k] for name, part in parts.items() for k in (0, 1)}
 
@@ -736,7 +736,9 @@ def contradictions(found, most):
         "gain <= value": found["gain"] <= found["value"] + slack,
         "gain_low <= low": found["gain_low"] <= found["low"] + slack or found["gain_low"] <= 0,
         "gain_high <= high": found["gain_high"] <= found["high"] + slack or found["high"] >= most - slack,
-        "recalibrated = cost - recovered": abs(found["cost"] - found["recovered"] - found["recalibrated"])
+        "recalibrated = cost - recovered": abs(
+            found["cost"] - found["recovered"] - found["cost_recalibrated"]
+        )
         <= slack,
     }
     return [f"not {rule}: {found}" for rule, holds in rules.items() if not holds]

@@ -1143,7 +1143,7 @@ class DecisionSettings:
         2.0,
         "Rows of the largest possible gain that are added to the variance of a gain.",
         _REGRET,
-        "regret width -3.7 % / +3.3 %",
+        "regret width -3.4 % / +3.2 %",
     )
     block_factor: float = setting(
         0.25, "Rows of a block, divided by n to the block exponent.", _REGRET, "regret width +1.2 % / -6.1 %"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant
+from calibrant.posterior import dyadic_partition, gap, process, variance_time
 from calibrant.settings import LOG_ODDS, PRIOR, SOFTMAX
 
 
@@ -20,13 +21,22 @@ def rows():
 
 
 def changed(monkeypatch, settings, name, value, compute):
-    """Compute before a change, with it and after it."""
+    """Compute before a change, with it and after it; tables that were made of settings are made again."""
     before = compute()
     with monkeypatch.context() as patch:
         patch.setitem(vars(settings), name, value)
+        clear_caches()
         during = compute()
+    clear_caches()
     assert compute() == before
     return before, during
+
+
+def clear_caches():
+    """Clear the caches of all functions of the posteriors."""
+    for module in (gap, process, dyadic_partition, variance_time):
+        for member in vars(module).values():
+            getattr(member, "cache_clear", lambda: None)()
 
 
 @pytest.mark.parametrize(
