@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import re
 import subprocess
 import sys
 
@@ -29,8 +30,11 @@ def test_demo_says_what_it_found_and_writes_the_report(quick, tmp_path):
     out = tmp_path / "demo.html"
     result = CliRunner().invoke(cli.main, ["demo", "-o", str(out)])
     assert result.exit_code == 0, result.output
-    for word in ("Underconfident by", "ECE (confidence)", "ECE (classwise)", "Brier score", str(out)):
-        assert word in result.output
+    printed = " ".join(result.output.split())
+    for words in ("Underconfident by", "notion ECE 95 % interval", "Brier score all classes", str(out)):
+        assert words in printed
+    for notion in ("confidence", "classwise"):
+        assert re.search(rf" {notion} 0\.\d+ 0\.\d+ to 0\.\d+ ", printed)
     assert out.read_text().startswith("<!doctype html>")
 
 

@@ -105,7 +105,9 @@ def test_the_cases_show_how_to_recalibrate(folder, monkeypatch):
         ["pairs.csv", "--correct", "right", "--confidence", "sure it is"],
     ):
         invoke(["report", *words, "-o", "page.html"])
-        fit, apply, _ = shown((folder / "page.html").read_text(encoding="utf-8"))
+        # The verdict shows the command that fits, and the section on recalibration both.
+        verdict, fit, apply, _ = shown((folder / "page.html").read_text(encoding="utf-8"))
+        assert verdict == fit
         assert fit[:2] == ["calibrate", "fit"]
         assert apply[:2] == ["calibrate", "apply"]
         invoke(fit)

@@ -11,8 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-import types
 import xml.etree.ElementTree as ET
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 
@@ -502,8 +502,6 @@ def test_check_writes_json_and_junit(here, confidence):
 
 
 def test_junit_holds_no_character_that_xml_cannot(confidence):
-    from dataclasses import replace
-
     label = 'a<b>&"\x1b\x00\ufffe\ud800é'
     odd = Verdict(replace(confidence, notion="binary", label=label), 0.5)
     text = odd.to_junit('x"<\x07>.csv')
@@ -530,6 +528,21 @@ def test_check_needs_an_interval(folder):
 # Report
 
 
+@dataclass
+class Assessed:
+    """What the command needs of an assessment; its page says what it is grouped by."""
+
+    verdict: str = "Fine \x1b[31mthroughout.\nNothing to add."
+    recalibration: None = None
+    grouped_by: str | None = None
+
+    def to_html(self, path):
+        Path(path).write_text(f"<html>{self.grouped_by}")
+
+    def to_json(self):
+        return '{"value": 1}'
+
+
 @pytest.fixture
 def assessed(monkeypatch):
     """An assessment that remembers what it was asked."""
@@ -538,13 +551,7 @@ def assessed(monkeypatch):
     def assess(y_true, y_prob, **options):
         options["progress"](1, 2)
         asked.append((y_true, y_prob, options))
-        return types.SimpleNamespace(
-            to_html=lambda path: Path(path).write_text("<html>"),
-            to_json=lambda: '{"value": 1}',
-            summary="Fine \x1b[31mthroughout.\nNothing to add.",
-            recalibration=None,
-            advice=None,
-        )
+        return Assessed()
 
     monkeypatch.setattr(calibrant, "assess", assess, raising=False)
     return asked
@@ -573,6 +580,7 @@ def test_report_writes_and_says_where(here, assessed):
         "labels": CLASSES,
         "pos_label": None,
         "cost": None,
+        "tolerance": None,
         "command": "calibrant report data.csv",
     }
 
@@ -607,6 +615,7 @@ def test_report_passes_on_what_it_is_told(here, assessed):
     assert words[words.index("--scores") + 1] == "p_*"
     assert not any(word.startswith("/") for word in words)
     assert json.loads(Path("out.json").read_text()) == {"value": 1}
+    assert Path("out.html").read_text() == "<html>country"
     told("report", here / "data.csv", "--class-names", "a, b,c", "-o", "out.html")
     assert assessed[1][2]["class_names"] == ["a", "b", "c"]
 
@@ -631,11 +640,10 @@ def test_a_report_that_cannot_be_written_is_one_clear_line(here, assessed, monke
     assert "cannot write missing/x.html" in refused("report", here / "data.csv", "-o", "missing/x.html")
     assert assessed == []  # and nothing was computed for it
 
-    def full(path):
+    def full(self, path):
         raise OSError(28, "No space left on device")
 
-    page = types.SimpleNamespace(to_html=full, recalibration=None, advice=None)
-    monkeypatch.setattr(calibrant, "assess", lambda *args, **options: page)
+    monkeypatch.setattr(Assessed, "to_html", full)
     line = refused("report", here / "data.csv", "-o", "x.html")
     assert line == "Error: cannot write x.html: No space left on device"
     for command in (

@@ -93,7 +93,7 @@ def test_a_report_of_whole_rows(path, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert asked["notion"] == "canonical"
     assert "wolf takes" in result.stdout
-    assert "Which classes take from which" in out.read_text()
+    assert "Which classes take probability from which" in out.read_text()
 
 
 NOWHERE = {
