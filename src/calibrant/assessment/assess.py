@@ -461,7 +461,7 @@ def _mean_gap(task: CalibrationTask, level: float) -> MeanGap | None:
         interval_deviate(level) * float(np.sqrt(max(part, 0.0) / effective))
         for part in (variance, (ws - wss) / w)
     )
-    return MeanGap(gap, gap - reach, gap + reach, expected)
+    return MeanGap(gap, max(gap - reach, -1.0), min(gap + reach, 1.0), min(expected, 1.0))
 
 
 def _rows_of_classes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
@@ -119,10 +119,10 @@ class MeanGap(NamedTuple):
         If the scores are calibrated, the gap lies within this distance of 0, at the level of the interval.
     """
 
-    value: float
-    low: float
-    high: float
-    expected: float
+    value: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
+    low: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
+    high: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
+    expected: Probability
 
     def _check_fields(self) -> None:
         """Refuse an interval that does not hold the gap."""
