@@ -29,6 +29,7 @@ from calibrant.score_data.simplex import Simplex
 matplotlib.use("Agg")
 # What is not about the estimators of the literature does without most of them.
 pytestmark = pytest.mark.usefixtures("few_reference_estimators")
+NAMES = ["ant", "bee", "cat", "dog"]
 
 
 def binary(n=600, seed=0, power=2.0):
@@ -54,8 +55,7 @@ def one():
 def many():
     y, p = multiclass()
     groups = np.where(np.arange(len(y)) % 3, "north", "south")
-    names = ["ant", "bee", "cat", "dog"]
-    return calibrant.assess(y, p, rng=0, groups=groups, class_names=names)
+    return calibrant.assess(y, p, rng=0, groups=groups, class_names=NAMES)
 
 
 def test_estimates_are_those_of_the_single_calls(one, many):
@@ -70,7 +70,7 @@ def test_estimates_are_those_of_the_single_calls(one, many):
     found = many.estimates["classwise"]
     assert (found.value, found.low, found.high) == (expected.value, expected.low, expected.high)
     assert {k: v.value for k, v in found.by_class.items()} == {
-        k: v.value for k, v in expected.by_class.items()
+        NAMES[k]: v.value for k, v in expected.by_class.items()
     }
 
 
@@ -84,7 +84,7 @@ def test_the_headline_follows_the_shape_of_the_scores_or_the_wish():
     assert isinstance(found.curve, ByClass)
     asked = calibrant.assess(*multiclass(120), rng=0, pos_label=2)
     assert list(asked.estimates) == ["confidence", "classwise", "binary"]
-    assert asked.asked == "2"
+    assert asked.pos_label == "2"
 
 
 def test_classes_come_worst_first_with_intervals_that_hold_together(many):
@@ -94,12 +94,13 @@ def test_classes_come_worst_first_with_intervals_that_hold_together(many):
     single = calibrant.estimate(*multiclass(), notion="classwise", rng=0).by_class
     for row in many.by_class:
         assert row.estimate.level == pytest.approx(0.9875)
-        plain = single[row.estimate.label]
+        plain = single[NAMES.index(row.name)]
+        assert row.estimate.label == row.name
         assert row.estimate.low <= plain.low + 1e-3
         assert row.estimate.high >= plain.high - 1e-3
         assert row.p_adjusted >= row.estimate.p_value
     y, p = multiclass()
-    worst = many.by_class[0].estimate.label
+    worst = NAMES.index(many.by_class[0].name)
     assert many.by_class[0].observed == pytest.approx(np.sum(y == worst))
     assert many.by_class[0].expected == pytest.approx(p[:, worst].sum())
     assert many.by_class[0].rows == np.sum(y == worst)
@@ -496,8 +497,10 @@ def test_methods_name_what_was_done(one):
 
 def test_printing_shows_the_tables(many):
     text = str(many)
-    for word in ("Brier score (all classes)", "log loss", "adjusted p", "north", "ant", "98.75 % interval"):
+    for word in ("log loss", "adjusted p", "north", "ant", "98.75 % interval"):
         assert word in text
+    for score in ("Brier score", "log loss"):
+        assert re.search(rf"^{score} +all classes  ", text, re.MULTILINE)
     assert repr(many).startswith("Assessment(confidence, ECE 0.")
     assert "\n" not in repr(many)
 
@@ -551,7 +554,8 @@ def test_nothing_is_said_of_scores_that_no_row_has():
 
 
 def test_a_few_rows_are_too_few_to_tell():
-    assert calibrant.assess([1, 0, 1], [0.3, 0.2, 0.4], rng=0).verdict.headline == "Too few rows to tell."
+    found = calibrant.assess([1, 0, 1], [0.3, 0.2, 0.4], rng=0)
+    assert found.verdict.headline == "Too few rows to tell how far off the scores are."
 
 
 def test_ranges_on_either_side_of_the_diagonal_are_named():

@@ -145,6 +145,10 @@ def test_numbers_that_json_does_not_know_are_refused_by_field():
             Estimate.from_json(text.replace(f'"n": {N}.0', f'"n": {constant}'))
 
 
+# Fields that are text or missing.
+TEXTS = ("name", "command", "apply_command", "pos_label", "band", "grouped_by")
+
+
 @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
 def test_no_number_may_be_text_or_beyond_all_bounds(result):
     values = json.loads(result.to_json())
@@ -152,7 +156,7 @@ def test_no_number_may_be_text_or_beyond_all_bounds(result):
     for path, value in list(leaves(values)):
         if path[-1] in FREE or path == ("schema",):
             continue
-        if isinstance(value, str) or path[-1] in ("name", "command", "apply_command", "pos_label", "band"):
+        if isinstance(value, str) or path[-1] in TEXTS:
             wrong = [5]
         elif value is None or isinstance(value, bool):
             wrong = ["text"]

@@ -72,7 +72,12 @@ def test_texts_word_numbers_rightly(case):
         assert not re.findall(r"(?<![\d.,  ])1 [a-z ]*(?:rows|clusters|classes|groups|folds|scores)\b", text)
         assert not re.findall(r"classs|\b(?:class|row|cluster|group)\(s\)", text)
         assert not re.findall(r"\d\.\d{3,} ?%", text)  # levels
-    for text in [*texts[:2], seen(found.html())]:
+    # The head of a table names the hypothesis of its p-values, a sentence beside each.
+    table = re.compile(r"<table\b.*?</table>", re.DOTALL)
+    for each in filter(lambda each: re.search(P_VALUE, seen(each)), table.findall(found.html())):
+        assert "H0: calibrated" in seen(each.partition("</thead>")[0])
+    sentences = (" ".join(text.split()) for text in texts[:2])
+    for text in [*sentences, seen(table.sub("", found.html()))]:
         bare = [
             m.group() for m in re.finditer(P_VALUE, text) if not re.match(r" \(H0: |, H0: ", text[m.end() :])
         ]
@@ -91,7 +96,7 @@ def test_an_effective_number_is_not_called_rows(case):
         assert "rows" not in table
     page = seen(found.html())
     assert "240 rows" in page
-    assert "effective local sample size" in page
+    assert "effective sample size at each score" in page
     assert not re.findall(r"rows nearby so it is", page)
     # Beside "rows" stand all rows, and the hundred of which cases are counted.
     assert {int(number) for number in re.findall(r"\b(\d+) rows\b", page)} <= {100, 240}
@@ -137,7 +142,7 @@ def test_numbers_are_worded():
     assert [percent(level) for level in levels] == [
         *("50 %", "68.3 %", "90 %", "95 %", "97.5 %", "99 %", "99.58 %", "99.89 %", "99.99 %")
     ]
-    assert sample_size(1e6) == "n = 1000000"
+    assert sample_size(1e6) == "1,000,000 rows"
 
 
 def _drawn(curve):
