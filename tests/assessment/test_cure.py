@@ -165,7 +165,7 @@ def test_the_page_shows_before_and_after(sharp, fine):
     assert "calibrant.Calibrator().fit(y_prob, y_true)" in page
     assert 'id="recalibration-after"' not in fine.html()
     assert fine.advice in flat(fine.html())
-    assert sharp.advice in flat(sharp._repr_html_())
+    assert sharp.verdict.action in flat(sharp._repr_html_())
 
 
 def test_clusters_widen_the_gain():
