@@ -99,7 +99,6 @@ def test_effects_in_the_source_are_those_that_were_measured():
             )
 
 
-@pytest.mark.skipif(not sensitivity.KEPT.exists(), reason="no results are kept")
 def test_the_page_is_made_of_the_results():
     assert sensitivity.PAGE.read_text() == sensitivity_page.page(sensitivity.read(sensitivity.KEPT))
 

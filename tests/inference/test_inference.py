@@ -111,9 +111,11 @@ def test_both_directions_of_the_error_are_named_and_add_up():
         y = np.random.default_rng(1).random(600) < np.clip(p + 0.15 * np.sin(9 * p), 0, 1)
         found = calibrant.estimate(y, p, notion=notion, rng=0, level=0.995)
         text = str(found)
-        parts = {way: float(re.search(rf"([0-9.]+)(?: of it)? {way}", text)[1]) for way in ways}
-        assert list(parts.values()) == pytest.approx([found.over, found.under], abs=6e-4)
-        assert sum(parts.values()) == pytest.approx(found.value, abs=2e-3)
+        parts = [re.search(rf"([0-9.]+)(?: of it)? {way}", text)[1] for way in ways]
+        # As exact as the digits that are printed.
+        for part, exact in zip(parts, (found.over, found.under), strict=True):
+            assert f"{exact:.{len(part.partition('.')[2])}f}" == part
+        assert found.over + found.under == pytest.approx(found.value, abs=1e-12)
         assert "(99.5 % interval " in text
 
 

@@ -8,6 +8,7 @@ import pytest
 import calibrant
 from calibrant.inference.comparison import ErrorDifference
 from calibrant.inference.result import Estimate
+from calibrant.inputs.wording import number
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 
@@ -57,7 +58,7 @@ def test_value_interval_null_test_and_bound_belong_together(found):
     assert (found.over, found.under, found.lower_bound, found.estimator) == (None, None, False, "softmax")
     assert sum(each.value for each in found.by_class.values()) == pytest.approx(found.value)
     assert " canonical\n" in str(found)
-    assert "lower bound" in str(found)
+    assert f"lower bound {number(found.at_least)} (" in " ".join(str(found).split())
     assert Estimate.from_json(found.to_json()) == found
 
 
