@@ -175,7 +175,7 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         action, command = "Measure the class-wise error (notion='classwise'), which has an upper bound.", None
     else:
         headline = "Too few rows to tell how far off the scores are."
-        tested = f"a test rejects calibration ({p_text(e)}), but " if rejected else ""
+        tested = f"{p_text(e)} (H0: calibrated), but " if rejected else ""
         facts = [f"{tested}the error may be anything from {low} to {high} {unit}"]
         needed = rows_needed(assessment.rows, e, tolerance)
         assert needed is not None  # the interval has an upper end
