@@ -24,7 +24,7 @@ FULL_FILES = (
     *("test_experiment_folder", "test_attack_writes", "test_attack_refusals"),
     *("test_oracles", "test_plot", "test_plot_more", "test_many_classes", "test_later", "test_band"),
     *("test_assess", "test_stream", "test_contributing", "test_pages", "test_recommendation", "test_report"),
-    "test_streams",
+    *("test_streams", "test_claims"),
     *("test_attack", "test_equalities"),
 )
 FULL_WORDS = (
@@ -55,7 +55,7 @@ FULL_WORDS = (
 UNTRACED_FILES = (
     *("test_oracles", "test_browser", "test_packages", "test_studies", "test_attack", "test_attack_files"),
     *("test_attack_writes", "test_frozen", "test_golden", "test_docs", "test_pages", "test_notebook"),
-    "test_attack_refusals",
+    *("test_attack_refusals", "test_claims"),
 )
 
 

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from calibrant import experiment
 from calibrant.cli import experiment as command
 from calibrant.cli import main
+from calibrant.experiment import claims
 from calibrant.experiment.procedure import NOTIONS
 from calibrant.experiment.summary import READINGS
 
@@ -256,14 +257,15 @@ def test_figure_1(here):
 def judged(monkeypatch):
     """A judge of claims that says what it was asked."""
     fake = types.ModuleType("calibrant.experiment.claims")
-    fake.claims = lambda summary, *, scale: [f"{len(summary.models)} models, {scale}"]
-    fake.to_markdown = lambda found: "| claim |\n" + found[0]
+    fake.claims = lambda summary: [f"{len(summary.models)} models"]
+    fake.to_markdown = lambda found: f"| claim |\n{found[0]}\n"
+    fake.about = claims.about
     monkeypatch.setitem(sys.modules, fake.__name__, fake)
     monkeypatch.setattr(experiment, "claims", fake, raising=False)
 
 
 def test_claims_are_judged(here, finished):
-    result = call("claims", str(finished), "--smoke")
+    result = call("claims", str(finished))
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("| claim |")
     for verdict in ("| holds |", "| does not hold |"):
@@ -273,12 +275,12 @@ def test_claims_are_judged(here, finished):
 def test_claims_are_written(here, finished, judged):
     result = call("claims", str(finished))
     assert result.exit_code == 0, result.output
-    assert "4 models, full" in result.stdout
-    result = call("claims", str(finished), "--smoke", "-o", "claims.md")
+    assert "4 models" in result.stdout
+    result = call("claims", str(finished), "-o", "claims.md")
     title, about, table = Path("claims.md").read_text().split("\n\n")
     assert title.startswith("# ")
     assert about.startswith("4 models, ")
-    assert table == "| claim |\n4 models, smoke\n"
+    assert table == "| claim |\n4 models\n"
     assert result.stderr == f"claims: {here / 'claims.md'}\n"
 
 
@@ -415,11 +417,10 @@ def test_a_missing_extra_is_named_by_figures(here, finished, monkeypatch):
     one_line(call("figure1"), 1, "matplotlib", "pip install 'calibrant[experiment]'")
 
 
-@pytest.mark.parametrize(("command", "missing"), [("figure", "matplotlib"), ("claims", "sklearn")])
-def test_a_missing_extra_is_named_before_the_run_is_read(here, finished, monkeypatch, command, missing):
-    monkeypatch.setitem(sys.modules, missing, None)
+def test_a_missing_extra_is_named_before_the_run_is_read(here, finished, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(experiment.Summary, "of", lambda store: pytest.fail("the run was read"))
-    one_line(call(command, str(finished)), 1, missing, "pip install 'calibrant[experiment]'")
+    one_line(call("figure", str(finished)), 1, "matplotlib", "pip install 'calibrant[experiment]'")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, "broken"])

@@ -106,9 +106,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(reference, tmp_path, monkeyp
     assert table(run(SMALL, folder)) == table(reference)
 
 
-@pytest.mark.parametrize(
-    "command", [("figure1", "-o"), ("table", "RUN", "-o"), ("claims", "RUN", "--smoke", "-o")]
-)
+@pytest.mark.parametrize("command", [("figure1", "-o"), ("table", "RUN", "-o"), ("claims", "RUN", "-o")])
 def test_a_full_disk_leaves_the_old_file(tmp_path, reference, monkeypatch, command):
     out = tmp_path / ("out.csv" if command[0] == "table" else "out.png")
     out.write_text("old")

@@ -283,22 +283,20 @@ def table(folder: Path, out: Path | None, reading: str) -> None:
 @group.command()
 @_run
 @output("-o", "--out", what="Write it here too.")
-@click.option("--smoke", is_flag=True, help="Side studies of seconds in place of minutes, of little weight.")
-def claims(folder: Path, out: Path | None, smoke: bool) -> None:
-    """Check what the paper claims against the run in DIR and against side studies.
+def claims(folder: Path, out: Path | None) -> None:
+    """Check what the paper claims about its Figure 2 against the run in DIR.
 
     Prints a Markdown table: each claim, whether it holds in each reading, and the numbers that decide.
     """
     check_runs([folder], out)
     with working():
-        need("sklearn")
         summary = _summary(folder)
         from calibrant.experiment import claims as paper
 
-        text = paper.to_markdown(paper.claims(summary, scale="smoke" if smoke else "full"))
+        text = paper.to_markdown(paper.claims(summary))
         click.echo(text)
         if out is not None:
-            write(out, f"{_about(summary)}\n\n{text.rstrip()}\n")
+            write(out, f"{paper.about(summary)}\n\n{text}")
             note(printable(f"claims: {out.resolve()}"))
 
 
@@ -374,17 +372,6 @@ def leaderboard(
         else:
             write(out, text)
             click.echo(printable(f"leaderboard: {out.resolve()}"))
-
-
-def _about(summary: Summary) -> str:
-    """Return the title of a page of claims: what they were held against."""
-    settings = summary.settings
-    sizes = f"{settings.sizes[0]} to {settings.sizes[-1]}"
-    return (
-        "# What the paper claims, held against a run\n\n"
-        f"{len(summary.models)} models, {settings.repetitions} samples of each size from {sizes} rows, "
-        f"holdout sets of {settings.n_holdout} rows, means uniform in [{settings.low:g}, 1]."
-    )
 
 
 def _settings(preset: str, means: str | None, changes: dict[str, Any]) -> Settings:

@@ -1,13 +1,17 @@
-"""Small studies that decide what the paper says beyond its Figure 2: from a seed and sizes, plain numbers.
+"""What the paper claims: about its Figure 2 by a run of the experiment, and beyond by side studies.
 
-`SMOKE` holds sizes that take about a second; the defaults take less than a minute.
+    calibrant experiment run --preset paper --out paper --jobs 2
+    python benchmarks/claims.py paper [--smoke] [-o docs/claims.md]
+
+A study returns plain numbers from a seed and sizes. All of them take three minutes; with --smoke, of little
+weight, some seconds.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+import argparse
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -17,7 +21,22 @@ import calibrant
 from calibrant.estimators import FIFTEEN, Binned, Density, DensityBeta, Estimator
 from calibrant.estimators.canonical.dirichlet import CanonicalDirichlet
 from calibrant.estimators.canonical.softmax import CanonicalSoftmax
-from calibrant.experiment import models
+from calibrant.experiment import Store, models
+from calibrant.experiment.claims import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    OURS,
+    SMALL,
+    TIE,
+    Claim,
+    about,
+    claims,
+    decide,
+    ranges,
+    to_markdown,
+    whole,
+)
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Family, affine
 from calibrant.experiment.procedure import (
@@ -28,13 +47,17 @@ from calibrant.experiment.procedure import (
     estimator,
     family,
     one_dimensional,
+    title,
     true_errors,
 )
 from calibrant.experiment.summary import Summary, resampled, resampled_medians
 from calibrant.score_data import Array, Sample
 from calibrant.score_data.simplex import Simplex
 
-BINS, CHEAP = (10, 30, "sqrt"), ("logistic", "naive-bayes")  # models quick to train again
+CHEAP = ("logistic", "naive-bayes")  # models quick to train again
+NAMED = "named, not tested"
+# So many times the usual time would be prohibitive.
+PROHIBITIVE = 20.0
 LADDER = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 113)
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 WIDTHS, GRIDS = (0.033, 0.1, 0.4), (1024, 4096, 16_384, 65_536)
@@ -79,14 +102,6 @@ def draw(shape: Family, rng: np.random.Generator, *size: int) -> Sample:
 
 def _p95(values: Array, shape: Family) -> float:
     return float(np.percentile(np.abs(values - shape.truth), 95) / shape.truth)
-
-
-def spread(summary: Summary, reading: str, notion: str, over: str, under: str) -> Array:
-    """Divide the standard deviation of one binned family by another's: the mean over equal bins."""
-    names = summary.settings.estimators
-    sd = np.maximum(summary.values[reading]["sd"][:, summary.settings.notions.index(notion)], 1e-12)
-    one, other = (np.log(sd[:, [names.index(f"{f}:{bins}") for bins in BINS]]) for f in (over, under))
-    return np.asarray(np.exp((one - other).mean(axis=1)))
 
 
 def growth(
@@ -406,3 +421,136 @@ def consistency(
             before = abs([0.0, *result["bias"].values()][-1])
             result["bias"][n], result["vanishes"] = bias, abs(bias) < max(3 * noise, 0.75 * before)
     return by_name
+
+
+def studied(summary: Summary, sizes: dict[str, dict[str, Any]]) -> Iterator[Claim]:
+    def run(name: str, *first: Any) -> Any:
+        return globals()[name](*first, **sizes.get(name, {}))
+
+    def listed(form: str, result: dict[int, dict[str, float]]) -> str:
+        return ", ".join(f"N={n} {form.format(**entry)}" for n, entry in result.items())
+
+    def claim(text: str, where: str, said: Any, numbers: str) -> Claim:
+        if isinstance(said, dict):
+            said = decide(np.array(list(said)), np.array([list(said.values())] * 2))
+        return Claim(text, where, {"study": {True: HOLDS, False: FAILS}.get(said, said)}, numbers)
+
+    yield sharp(summary, run)
+    result = run("growth")
+    text = "best " + ", ".join(f"N={n} {best} (√N {result['root'][n]})" for n, best in result["best"].items())
+    text += f", growing as N^{result['exponent']:.2f}; √N costs up to {max(result['cost'].values()):.2f}"
+    yield claim("Uniform bins: √N grows slightly too fast", "5.2", result["exponent"] < 0.5 - TIE, text)
+    result = run("proper_scores")
+    crossed = [100 * result[name]["crossed"] for name in ("brier", "nll")]
+    text = "{:.0f} and {:.0f} % of pairs of models in the other order; ".format(*crossed)
+    text += "; ".join("ECE {:.2f} with Brier score {:.2f}".format(*entry) for entry in result["pair"])
+    yield claim("Brier score and NLL tell only part about calibration", "4.1", min(crossed) > 10, text)
+    result = run("consistency")
+    good = [name for name, entry in result.items() if entry["vanishes"]]
+    last = {name: list(entry["bias"].values())[-1] for name, entry in result.items()}
+    text = "last bias " + ", ".join(f"{name} {bias:+.4f}" for name, bias in last.items())
+    verdict = HOLDS if len(good) == len(result) else f"holds only for {', '.join(good)}"
+    yield claim("Estimators should be consistent", "4.1", verdict, text)
+    result = run("ace")
+    said: Any
+    text, said = "difference {equal:.0e}, and {unequal:.0e} if counts differ", result["equal"] < 1e-12
+    yield claim("Class-wise, ACE is ECE_a when bins hold equal counts", "4.3", said, text.format(**result))
+    result = run("interpolation")
+    text = "root mean square errors " + listed("{diagram:.3f} and {curve:.3f}", result)
+    said = {n: entry["curve"] < (1 - TIE) * entry["diagram"] for n, entry in result.items()}
+    yield claim("Interpolating a 15-bin diagram is less precise than the curve", "4.4", said, text)
+    result = run("bootstrap_coverage")
+    text = "coverage of 95 % intervals at a score: " + ", ".join(f"N={n} {c:.2f}" for n, c in result.items())
+    said = {n: coverage >= 0.95 - TIE for n, coverage in result.items()}
+    yield claim("Percentiles of bootstrapped curves are confidence intervals at a score", "4.4", said, text)
+    result = run("cost")
+    points = [(np.log(list(result[key])), np.log(list(result[key].values()))) for key in ("rows", "points")]
+    power = [float(np.polyfit(sizes, seconds, 1)[0]) for sizes, seconds in points]
+    text = ", ".join(f"N={n} {1e9 * t / n:.0f} ns a row" for n, t in result["rows"].items())
+    text += "; time grows as N^{:.2f} and, of 1000 rows, as n^{:.2f}".format(*power)
+    yield claim("The density costs O(N + n log n)", "4.4", HOLDS if max(power) < 1.2 else OPEN, text)
+    times = {n: (seconds, seconds / result["rows"][n]) for n, seconds in result["beta"].items()}
+    text = ", ".join(
+        f"N={n} {1e9 * t / n:.0f} ns a row, {ratio:.1f} times the triweight"
+        for n, (t, ratio) in times.items()
+    )
+    slow = max(ratio for _, ratio in times.values()) > PROHIBITIVE
+    yield claim("The second beta kernel is computationally prohibitive", "6", slow, text)
+    result = run("mass")
+    text = "; ".join(f"{k} " + ", ".join(f"{v:.4f}" for v in entry.values()) for k, entry in result.items())
+    said = any(abs(result[k][0.1] - 1) > 1e-6 for k in ("calibrant", "once"))
+    text = f"integral with bandwidths {WIDTHS}: {text} (authors': the factor cancels)"
+    yield claim("Mirroring leaks density mass, which biases slightly", "4.4", said, text)
+    result = run("rules")
+    text = "errors with Scott's rule and ISJ over Silverman's: " + listed("{scott:.2f} and {isj:.2f}", result)
+    ahead = {n: min(entry["scott"], entry["isj"]) > 1 + TIE for n, entry in result.items()}
+    yield claim(
+        "Only Silverman's rule gives satisfying results on small data", "4.5", small_sizes(ahead), text
+    )
+    result = run("kernels")
+    form = "{first:.2f} and {second:.2f} ({first, each:.2f} and {second, each:.2f})"
+    text = "errors with the first and the second beta kernel (each row of mass one) over Silverman's: "
+    said = {n: entry["second"] < 1 - TIE for n, entry in result.items()}
+    heading = "The second beta kernel is closer than Silverman's density on four families of known error"
+    yield claim(heading, OURS, said, text + listed(form, result))
+    for notion, ratios in run("kernels_on_models").items():
+        true = np.array([ratio < 1 - TIE for ratio in ratios.values()]).T
+        text = ", ".join(f"N={n} {ratio[0]:.2f}" for n, ratio in ratios.items())
+        heading = f"{title(notion)}: the second beta kernel is promising (on models of the experiment)"
+        text = f"95th percentile errors over those of Silverman's density: {text}"
+        yield claim(heading, "6", decide(np.array(list(ratios)), true), text)
+    result = run("dimension")
+    text = ", ".join(
+        "C={} {kernels:.2f} and {bins:.2f} (default {default:.2f})".format(k, **each)
+        for k, each in result.items()
+    )
+    first, *_, last = result.values()
+    said = last["kernels"] / first["kernels"] < (1 - TIE) * last["bins"] / first["bins"]
+    text = f"multiclass errors of Dirichlet kernels and of 5 bins a class: {text}"
+    yield claim("Kernels suffer less from dimension than bins (multiclass)", "6", said, text)
+    text = '`Calibrator("density")` is this map; `python benchmarks/maps.py` compares it with others'
+    yield claim("The reliability curve can serve as a calibration map", "6", NAMED, text)
+    text = "`calibrant regret --cost` and `calibrant check --max-regret` do, checked by tests/decisions"
+    yield claim("A good metric takes cost matrices into account", "4.1", NAMED, text)
+
+
+def small_sizes(ahead: dict[int, bool]) -> str:
+    """Return the verdict on a claim about small samples: their sizes decide, others are told.
+
+    >>> small_sizes({30: False, 50: False, 100: True})
+    'does not hold at N in 30-50, the small sizes; holds for N in 100'
+    """
+    sizes, true = np.array(list(ahead)), np.array(list(ahead.values()))
+    if true[sizes <= SMALL].all():
+        return decide(sizes, np.array([true] * 2))
+    rest = f"; holds for N in {ranges(sizes, true)}" if true.any() else ""
+    return f"{FAILS} at N in {ranges(sizes, ~true & (sizes <= SMALL))}, the small sizes{rest}"
+
+
+def sharp(summary: Summary, run: Callable[..., Any]) -> Claim:
+    verdicts, numbers = dict.fromkeys(summary.values, OPEN), []
+    cheap = {model[2] for model in summary.models} & set(CHEAP)
+    for reading in summary.values if cheap and whole(summary, "classwise") else ():
+        result = run("sharpness", summary, reading)
+        verdicts[reading] = HOLDS if result["low"] > 0 else FAILS if result["high"] < 0.2 else OPEN
+        text = "{correlation:.2f} [{low:.2f}, {high:.2f}], {sharp:.2f} if sharp, {blunt:.2f} if not"
+        numbers.append(f"{reading} {text.format(**result)}")
+    text = "Silverman's rule loses class-wise because class scores are sharp (near 0 and 1)"
+    return Claim(text, "5.2", verdicts, f"rank correlation and losses: {'; '.join(numbers) or 'missing'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, help="folder of a run of the experiment")
+    parser.add_argument("--smoke", action="store_true", help="studies of seconds, of little weight")
+    parser.add_argument("-o", "--out", type=Path, help="write the page here too")
+    options = parser.parse_args()
+    summary = Summary.of(Store(options.run))
+    text = to_markdown([*claims(summary), *studied(summary, SMOKE if options.smoke else {})])
+    print(text)
+    if options.out is not None:
+        options.out.write_text(f"{about(summary)}\n\n{text}")
+
+
+if __name__ == "__main__":
+    main()
