@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from importlib import util
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -29,13 +30,20 @@ import numpy as np
 
 import calibrant
 from calibrant.experiment.distributions import rng_of
-from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL, SHIFTED, Dirichlet
+from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL, SHIFTED
 from calibrant.score_data import Array
 from calibrant.settings import INTERVAL, TEST
 
-_spec = util.spec_from_file_location("real_scores", Path(__file__).with_name("real_scores.py"))
-real_scores = util.module_from_spec(_spec)
-_spec.loader.exec_module(real_scores)
+
+def _sibling(name: str) -> Any:
+    spec = util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+real_scores, Dirichlet = _sibling("real_scores"), _sibling("dirichlet_family").Dirichlet
 
 LEVEL = 0.95
 SIZES = {100: 2000, 500: 2000, 2000: 2000, 10_000: 1000}

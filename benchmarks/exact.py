@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -26,15 +28,22 @@ import numpy as np
 
 from calibrant.estimators import resolve
 from calibrant.experiment.distributions import rng_of
-from calibrant.experiment.families import FAMILIES, FEW, LOCAL, SHIFTED, Dirichlet, Family
+from calibrant.experiment.families import FAMILIES, FEW, LOCAL, SHIFTED, Family
 from calibrant.experiment.leaderboard import exact_families
 from calibrant.experiment.procedure import one_dimensional
 from calibrant.score_data import Array, Sample
 from calibrant.tasks.notions import get_notion
 
-_spec = util.spec_from_file_location("real_scores", Path(__file__).with_name("real_scores.py"))
-real_scores = util.module_from_spec(_spec)
-_spec.loader.exec_module(real_scores)
+
+def _sibling(name: str) -> Any:
+    spec = util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+real_scores, Dirichlet = _sibling("real_scores"), _sibling("dirichlet_family").Dirichlet
 
 # One family for each distribution of the scores.
 CALIBRATED = {
@@ -130,15 +139,13 @@ def multiclass(names: list[str], repetitions: dict[int, int]) -> None:
                 print(f"{notion:11} {family.n_classes:2} {family.factor:6} {n:6} {truth:7.4f}  {cells}")
 
 
-def problems(
-    family: Dirichlet, notion: str, n: int, times: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
+def problems(family: Any, notion: str, n: int, times: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Scores and outcomes of many samples: (sample, n), class-wise (sample, class, n)."""
     scores, labels = family.draw(rng, n * times)
     return one_dimensional(notion, scores.reshape(times, n, -1), labels.reshape(times, n))
 
 
-def estimates(names: list[str], family: Dirichlet, notion: str, n: int, times: int) -> Array:
+def estimates(names: list[str], family: Any, notion: str, n: int, times: int) -> Array:
     rng = rng_of("exact", family.name, family.factor, notion, n)
     support = (1 / family.n_classes if notion == "confidence" else 0.0, 1.0)
     step, parts = max(1, TOGETHER // (n * family.n_classes)), []

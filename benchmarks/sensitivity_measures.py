@@ -23,7 +23,7 @@ import numpy as np
 import calibrant
 from calibrant import settings
 from calibrant.experiment.distributions import rng_of
-from calibrant.experiment.families import FAMILIES, Dirichlet
+from calibrant.experiment.families import FAMILIES
 from calibrant.inputs import predictions
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask, get_notion
@@ -38,7 +38,7 @@ def _sibling(name: str) -> Any:
 
 
 curve_band, decisions, maps, pipelines = map(_sibling, ("curve_band", "decisions", "maps", "pipelines"))
-canonical = decisions.canonical
+canonical, Dirichlet = decisions.canonical, _sibling("dirichlet_family").Dirichlet
 # The truth of a cell does not depend on settings.
 canonical.truths = cache(canonical.truths)
 decisions.true_regret_of_rows = cache(decisions.true_regret_of_rows)

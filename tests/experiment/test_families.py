@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import calibrant
 from calibrant.experiment import families
-from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL, SHIFTED, Dirichlet
+from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL, SHIFTED
 from calibrant.experiment.truth import exact_error
 
 SHARES = (np.arange(100_000) + 0.5) / 100_000
@@ -70,19 +69,3 @@ def test_the_bound_is_that_of_known_signs():
     added = np.where(score > 0.8, 1, -1) * (outcome - score)
     assert family.deviation() == pytest.approx(added.std(), rel=3e-3)
     assert family.bound(400) == pytest.approx(stats.norm(0, added.std() / 20).expect(abs), rel=3e-3)
-
-
-@pytest.mark.parametrize("notion", ["confidence", "classwise"])
-def test_the_true_error_of_the_dirichlet_family_is_what_it_says(notion):
-    family = Dirichlet(5, 0.3)
-    scores, labels = family.draw(np.random.default_rng(0), 400_000)
-    gap = 0.3 * (0.2 - scores)
-    errors = np.abs(gap) if notion == "classwise" else np.abs(gap[np.arange(len(gap)), scores.argmax(axis=1)])
-    assert errors.mean() == pytest.approx(family.truth(notion), abs=3e-4)
-    assert calibrant.ece(labels, scores, notion=notion) == pytest.approx(family.truth(notion), abs=0.004)
-    if notion == "confidence":
-        # Of one problem it is that of Brier score and error.
-        top = scores.max(axis=1)
-        brier = np.mean((top - (labels == scores.argmax(axis=1))) ** 2)
-        expected = np.sqrt(brier - family.truth(notion) ** 2)
-        assert family.deviation(notion) == pytest.approx(expected, rel=5e-3)

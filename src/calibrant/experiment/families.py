@@ -1,7 +1,7 @@
 """Families of scores and outcomes whose true calibration error is known exactly.
 
-Binary ones give a score and the probability of the outcome; `Dirichlet` gives whole probability
-vectors. `shrunk` moves the outcomes towards calibration: the true error shrinks by the same factor.
+A family gives a score and the probability of the outcome. `shrunk` moves the outcomes towards
+calibration: the true error shrinks by the same factor.
 
 `EXACT` holds the regular ones, for which an efficiency bound holds; `LOCAL` local miscalibration,
 `FEW` few distinct scores, `SHIFTED` rare outcomes whose frequency the model has wrong.
@@ -16,7 +16,6 @@ import numpy as np
 from scipy.special import betaincinv, expit, logit, ndtri
 
 from calibrant.score_data import Array
-from calibrant.tasks.notions import get_notion
 
 Map = Callable[[Array], Array]
 
@@ -106,52 +105,6 @@ class Family:
     def bound(self, n: int, *, rows: int = 1_000_000, seed: int = 0) -> float:
         """Return the least mean absolute error of a regular estimator, .798 sqrt((Brier - ECE^2) / n)."""
         return float(np.sqrt(2 / np.pi / n)) * self.deviation(rows=rows, seed=seed)
-
-
-@dataclass(frozen=True)
-class Dirichlet:
-    """Probability vectors uniform on the simplex; true ones are pulled towards equal chances."""
-
-    n_classes: int
-    factor: float
-
-    @property
-    def name(self) -> str:
-        """Identity, such as "dirichlet-5"."""
-        return f"dirichlet-{self.n_classes}"
-
-    def shrunk(self, factor: float) -> Dirichlet:
-        """Return the same family with a smaller gap."""
-        return replace(self, factor=self.factor * factor)
-
-    def truth(self, notion: str) -> float:
-        """Return the true calibration error of a notion."""
-        k = self.n_classes
-        if get_notion(notion).top:
-            return self.factor * (float(np.sum(1 / np.arange(1, k + 1))) - 1) / k
-        return 2 * self.factor * (1 - 1 / k) ** k / k
-
-    def draw(self, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-        """Return probability vectors (n, classes) and labels.
-
-        >>> scores, labels = Dirichlet(4, 0.3).draw(np.random.default_rng(0), 5)
-        >>> scores.shape, labels.shape
-        ((5, 4), (5,))
-        """
-        scores = rng.dirichlet(np.ones(self.n_classes), n)
-        chance = (1 - self.factor) * scores + self.factor / self.n_classes
-        edge = np.cumsum(chance, axis=1)[:, :-1]
-        return scores, (rng.random((n, 1)) >= edge).sum(axis=1)
-
-    def deviation(self, notion: str, *, rows: int = 1_000_000, seed: int = 0) -> float:
-        """Return the standard deviation of what a row adds to the error, the sign of every gap known."""
-        scores, labels = self.draw(np.random.default_rng(seed), rows)
-        # Scores above 1 / K are too high, those below too low.
-        added = np.sign(scores - 1 / self.n_classes)
-        added *= scores - (labels[:, None] == np.arange(self.n_classes))
-        if get_notion(notion).top:
-            return float(added[np.arange(rows), scores.argmax(axis=1)].std())
-        return float(added.mean(axis=1).std())
 
 
 def affine(slope: float, shift: float) -> Map:
