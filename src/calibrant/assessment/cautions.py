@@ -27,40 +27,22 @@ LOOKED = 1_000_000
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What was seen of the data, in rows or in cells.
+    """What was seen of the data, in rows or in cells."""
 
-    Attributes
-    ----------
-    rows : int
-        Number of rows.
-    distinct, looked : int
-        Distinct scores among the rows looked at for ties; as many as these where that is not known.
-    saturated : float
-        Share of scores next to 0 or 1.
-    impossible : str
-        A sentence about outcomes that a score ruled out, if there are any.
-    absent : sequence of str
-        Classes known not to occur.
-    left_out : sequence of str
-        Estimators that could not be asked.
-    decided : bool
-        Whether every score is 0 or 1.
-    mirrored : int or None
-        Rows whose single score was read as 1 - score of the other class, where the notion asks for the
-        larger; None where that is not known.
-    tabulated : float
-        Sum of importance weights that look like the counts of an aggregated table; 0 of any others.
-    """
-
-    rows: int
+    rows: int  # number of rows
+    # distinct, n_inspected: distinct scores among the rows looked at for ties; as many as these where that is
+    # not known.
     distinct: int
     n_inspected: int
-    saturated: float
-    impossible: str
-    absent: Sequence[str]
-    left_out: Sequence[str] = ()
-    decided: bool = False
+    saturated: float  # share of scores next to 0 or 1
+    impossible: str  # a sentence about outcomes that a score ruled out, if there are any
+    absent: Sequence[str]  # classes known not to occur
+    left_out: Sequence[str] = ()  # estimators that could not be asked
+    decided: bool = False  # whether every score is 0 or 1
+    # Rows whose single score was read as 1 - score of the other class, where the notion asks for the
+    # larger; None where that is not known.
     mirrored: int | None = 0
+    # Sum of importance weights that look like the counts of an aggregated table; 0 of any others.
     tabulated: float = 0.0
 
 

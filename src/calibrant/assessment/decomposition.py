@@ -155,16 +155,7 @@ def _decompose(name: str, about: str, value: float, best: float, base: float) ->
 
 
 def log_loss_of_classes(rows: Simplex, tempered: SoftmaxMap, cluster: Array | None = None) -> Score:
-    """Return the log loss over all classes.
-
-    Parameters
-    ----------
-    rows : Simplex
-    tempered : Softmax
-        The temperature map, fitted to all rows.
-    cluster : array, optional
-        The cluster of each row of the data.
-    """
+    """Return the log loss over all classes; the temperature map is fitted to all rows."""
     from scipy.special import xlogy
 
     weight = rows.weight / rows.n

@@ -15,38 +15,23 @@ from calibrant.tasks import CalibrationTask
 
 
 class ClassTransfer(NamedTuple):
-    """What one class takes from another, in probability per row, with its interval.
+    """What one class takes from another, in probability per row, with its interval."""
 
-    Attributes
-    ----------
-    taker, giver : int
-        The columns of the two classes.
-    value, low, high : float
-        Net: the scores of the first are too high where those of the second are too low.
-    """
-
+    # taker, giver: the columns of the two classes.
     taker: int
     giver: int
+    # value, low, high: net: the scores of the first are too high where those of the second are too low.
     value: float
     low: float
     high: float
 
 
 class PredictedClassGap(NamedTuple):
-    """The rows that one class is predicted for.
+    """The rows that one class is predicted for."""
 
-    Attributes
-    ----------
-    column : int
-        The class.
-    share : float
-        Share of the rows.
-    gap, low, high : float
-        Mean of sum_k |frequency_k - score_k| in them, and its interval.
-    """
-
-    column: int
-    share: float
+    column: int  # the class
+    share: float  # share of the rows
+    # gap, low, high: mean of sum_k |frequency_k - score_k| in them, and its interval.
     gap: float
     low: float
     high: float

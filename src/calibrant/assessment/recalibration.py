@@ -79,18 +79,11 @@ class RecalibrationGain(Serializable):
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """Rows that maps are tried on, each in a fold that is mapped by what the others taught.
-
-    Attributes
-    ----------
-    data : Predictions
-    fold : array
-    tempered : callable
-        Returns the temperature map of more than two classes, fitted to all rows, or None.
-    """
+    """Rows that maps are tried on, each in a fold that is mapped by what the others taught."""
 
     data: Predictions
     fold: Array
+    # Returns the temperature map of more than two classes, fitted to all rows, or None.
     tempered: Callable[[], SoftmaxMap | None]
 
     @classmethod
@@ -149,19 +142,8 @@ def recalibration_gain(
 ) -> RecalibrationGain:
     """Return what recalibrating would do.
 
-    Parameters
-    ----------
-    trial : Trial
-    fitted : mapping
-        What the maps of the trial make of its rows.
-    headline : Notion
-    scores : sequence of Score
-        Those of the assessment, for what could be gained.
-    before : float
-        The headline's error.
-    worst : int
-        The class that is furthest off, for the picture of a notion of several.
-    level
+    `fitted` is what the maps make of the rows of the trial, and `before` the headline's error. The scores of
+    the assessment say what could be gained. `worst` is the class whose curve is drawn if there are several.
     """
     data, method = trial.data, "auto" if "auto" in fitted else "temperature"
     uncalibrated_loss = log_loss_of_rows(data)

@@ -60,23 +60,12 @@ def _check_limits(limit: float | None, most: float | None, cost: Any, given: dic
 
 @dataclass(frozen=True)
 class Verdict:
-    """A calibration error, by the default estimator, held against a limit.
+    """A calibration error, by the default estimator, held against a limit."""
 
-    Attributes
-    ----------
-    measured : Estimate
-        The value with its interval.
-    limit : float
-    inconclusive : {"pass", "fail"}, optional
-        What an interval on both sides of the limit counts as.
-    named : Estimate, optional
-        The estimate by another estimator, which is printed and does not decide.
-    """
-
-    measured: Any
+    measured: Any  # the value with its interval
     limit: float
-    inconclusive: str | None = None
-    named: Estimate | None = None
+    inconclusive: str | None = None  # what an interval on both sides of the limit counts as
+    named: Estimate | None = None  # the estimate by another estimator, which is printed and does not decide
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -36,16 +36,9 @@ class Reproducible(click.Command):
 
 
 def command_line(ctx: click.Context, command: str | None = None, only: Collection[str] | None = None) -> str:
-    """Return the command as someone else would type it: the options given, files without their folders.
+    """Return a `Reproducible` command as someone else would type it: options given, files without folders.
 
-    Parameters
-    ----------
-    ctx : Context
-        That of a `Reproducible` command.
-    command : str, optional
-        Another command, which takes some of the same parameters.
-    only : collection of str, optional
-        Names of these.
+    `command` is another one, which takes some of the same parameters, and `only` are the names of these.
     """
     given, _, _ = ctx.command.make_parser(ctx).parse_args(list(ctx.meta[__name__]))
     words = ["calibrant", *(command or ctx.command.name or "").split()]

@@ -92,16 +92,7 @@ def check_outputs(
     """Refuse before anything is read or written what would write over a file that is needed.
 
     An output must lie in a folder that is there, and be no input, whatever the two are called, and no other
-    output.
-
-    Parameters
-    ----------
-    inputs : iterable of str or path
-        Files, folders and patterns; "-" is standard input.
-    *outputs : path
-        Where the command will write; standard output is held against the inputs too.
-    format : str, optional
-        Format of the inputs, which says what files of a folder are read.
+    output; nor may standard output be an input. Of a folder the files of the format are inputs.
     """
     from calibrant.atomic import identity
 

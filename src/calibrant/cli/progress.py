@@ -19,14 +19,7 @@ PATIENCE = 1.0
 class Bar:
     """A progress bar that appears once the work takes a while, and on a terminal only.
 
-    Parameters
-    ----------
-    label : str
-        What is done, or what is counted.
-    quiet : bool
-        Whether to show nothing.
-    resumed : bool
-        Whether the first report says what an earlier run had done, which takes no time now.
+    If `resumed`, the first report says what an earlier run had done, which takes no time now.
     """
 
     def __init__(self, label: str, quiet: bool, *, resumed: bool = False) -> None:

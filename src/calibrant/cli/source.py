@@ -69,15 +69,7 @@ def words() -> Words:
 
 @contextmanager
 def refusing(about: str = "", columns: Sequence[str] = ()) -> Iterator[None]:
-    """Tell bad input in one line, in the words of the command line.
-
-    Parameters
-    ----------
-    about : str
-        What is read, as messages call it.
-    columns : sequence of str
-        Names of the columns of scores.
-    """
+    """Tell bad input in one line, in the words of the command line; `columns` are those of the scores."""
     from calibrant.inputs import InputError
 
     try:
@@ -193,42 +185,19 @@ def stem_of(file: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CommandInput:
-    """What a command asks about: rows in memory, or sums over rows.
+    """What a command asks about: rows in memory, or sums over rows."""
 
-    Attributes
-    ----------
-    rows : tuple
-        First arguments of the functions of the library: labels and scores, or a sketch.
-    notion : Notion
-        What is compared.
-    vector : bool
-        Whether there is one score a row.
-    about : dict
-        What JSON says of where a result comes from.
-    name : str
-        What is read, as messages call it.
-    columns : sequence of str
-        Names of the columns of scores, where they are known.
-    cautions : list of str
-        What is to be known of the data, until it was told.
-    groups : array or mapping, optional
-        Groups of the rows, or their sketches.
-    options : dict
-        What the functions of the library take beside labels and scores; nothing for a sketch.
-    class_names : sequence of str, optional
-        Names of the classes in results.
-    """
-
-    rows: tuple[Any, ...]
-    notion: Notion
-    vector: bool
-    about: dict[str, Any]
-    name: str = ""
-    columns: Sequence[str] = ()
-    cautions: list[str] = field(default_factory=list)
-    groups: Any = None
+    rows: tuple[Any, ...]  # first arguments of the functions of the library: labels and scores, or a sketch
+    notion: Notion  # what is compared
+    vector: bool  # whether there is one score a row
+    about: dict[str, Any]  # what JSON says of where a result comes from
+    name: str = ""  # what is read, as messages call it
+    columns: Sequence[str] = ()  # names of the columns of scores, where they are known
+    cautions: list[str] = field(default_factory=list)  # what is to be known of the data, until it was told
+    groups: Any = None  # groups of the rows, or their sketches
+    # What the functions of the library take beside labels and scores; nothing for a sketch.
     options: Mapping[str, Any] = field(default_factory=dict)
-    class_names: Sequence[str] | None = None
+    class_names: Sequence[str] | None = None  # names of the classes in results
 
     def refusing(self) -> AbstractContextManager[None]:
         """Tell what the library says of rows with their file, their number there and their columns."""

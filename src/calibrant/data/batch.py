@@ -39,31 +39,15 @@ Batch: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class ResolvedSchema:
-    """How batches are read, the same for every one.
-
-    Attributes
-    ----------
-    roles : ColumnRoles
-    kinds : mapping
-        The kinds of the columns of label, groups and cluster.
-    notion : Notion
-    classes : tuple, optional
-        The class of each column of a matrix; None for a single column.
-    positive : int, optional
-        The column of the class asked about.
-    pos_label : object
-        The class that a single column of scores is of; None for 1.
-    given : tuple, optional
-        The classes that the caller gave with a single column.
-    """
+    """How batches are read, the same for every one."""
 
     roles: ColumnRoles
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, Kind]  # the kinds of the columns of label, groups and cluster
     notion: notions.Notion
-    classes: tuple[Any, ...] | None
-    positive: int | None
-    pos_label: Any = None
-    given: tuple[Any, ...] | None = None
+    classes: tuple[Any, ...] | None  # the class of each column of a matrix; None for a single column
+    positive: int | None  # the column of the class asked about
+    pos_label: Any = None  # the class that a single column of scores is of; None for 1
+    given: tuple[Any, ...] | None = None  # the classes that the caller gave with a single column
 
     def pair(self, seen: Iterable[Any], *, more: bool = False) -> tuple[Any, Any]:
         """Return the classes of a single column of scores, negative and positive, by the labels seen."""
@@ -97,27 +81,13 @@ class BatchRows:
 
 @dataclass(frozen=True, eq=False)
 class CheckedBatch:
-    """The checked rows of a batch.
+    """The checked rows of a batch."""
 
-    Attributes
-    ----------
-    data : Predictions or None
-        None if no row has a weight.
-    rows : int
-        Number of rows, those without weight too.
-    seen : tuple
-        Labels that occur, where these have to be known.
-    groups : Coded, optional
-        The group of each row with a weight.
-    label : array or Coded, optional
-        The labels as they were read.
-    """
-
-    data: inputs.Predictions | None
-    rows: int
-    seen: tuple[Any, ...]
-    groups: Coded | None
-    label: Array | Coded | None = None
+    data: inputs.Predictions | None  # None if no row has a weight
+    rows: int  # number of rows, those without weight too
+    seen: tuple[Any, ...]  # labels that occur, where these have to be known
+    groups: Coded | None  # the group of each row with a weight
+    label: Array | Coded | None = None  # the labels as they were read
 
     def by_group(self) -> Iterator[tuple[Any, inputs.Predictions]]:
         """Yield the rows of each group; without groups there is one, None."""

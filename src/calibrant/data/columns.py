@@ -40,66 +40,37 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """What a caller asks of files or of a frame; None and () mean: find it.
+    """What a caller asks of files or of a frame; None and () mean: find it."""
 
-    Attributes
-    ----------
-    label, sample_weight, counts, groups, cluster : str, optional
-        Names of columns. Weights, counts, groups and clusters are used only if named.
-    scores : tuple of str
-        Names, lists separated by commas, or patterns such as "p_*".
-    notion : str, optional
-        What is compared.
-    labels : tuple, optional
-        The class of each column of scores, in the order of the columns.
-    pos_label : object
-        The class asked about.
-    positive : str, optional
-        The same as a text, which is read as the labels are.
-    labelled : bool
-        Whether labels are needed.
-    percent : bool
-        Whether scores are percentages, from 0 to 100.
-    """
-
+    # label, sample_weight, counts, groups, cluster: names of columns. Weights, counts, groups and
+    # clusters are used only if named.
     label: str | None = None
-    scores: tuple[str, ...] = ()
+    scores: tuple[str, ...] = ()  # names, lists separated by commas, or patterns such as "p_*"
     sample_weight: str | None = None
     groups: str | None = None
     cluster: str | None = None
-    notion: str | None = None
-    labels: tuple[Any, ...] | None = None
-    pos_label: Any = None
-    positive: str | None = None
-    labelled: bool = True
-    percent: bool = False
+    notion: str | None = None  # what is compared
+    labels: tuple[Any, ...] | None = None  # the class of each column of scores, in the order of the columns
+    pos_label: Any = None  # the class asked about
+    positive: str | None = None  # the same as a text, which is read as the labels are
+    labelled: bool = True  # whether labels are needed
+    percent: bool = False  # whether scores are percentages, from 0 to 100
     counts: str | None = None
 
 
 @dataclass(frozen=True)
 class ColumnHeader:
-    """The columns that a file or a frame has.
+    """The columns that a file or a frame has."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Their names, in its order.
-    blocks : mapping
-        The columns of each two-dimensional array, by its name.
-    pair : tuple of str, optional
-        Labels and scores by their shape and type, where the file holds nothing else.
-    in_folders : mapping
-        Columns that the names of its folders tell, and their values: taken where they are asked for, never
-        found. They come last.
-    of : str
-        What has the columns.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # their names, in its order
+    # The columns of each two-dimensional array, by its name.
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    # Labels and scores by their shape and type, where the file holds nothing else.
     pair: tuple[str, str] | None = None
+    # Columns that the names of its folders tell, and their values: taken where they are asked for, never
+    # found. They come last.
     in_folders: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    of: str = "file"
+    of: str = "file"  # what has the columns
 
     @property
     def file_names(self) -> tuple[str, ...]:
@@ -114,20 +85,11 @@ class ColumnHeader:
 
 @dataclass(frozen=True)
 class Scores:
-    """Columns of scores.
-
-    Attributes
-    ----------
-    names : tuple of str
-    array : bool
-        Whether the columns are those of an array, which have no names.
-    doubtful : bool
-        Whether, by its name, the column may hold predicted labels.
-    """
+    """Columns of scores."""
 
     names: tuple[str, ...]
-    array: bool = False
-    doubtful: bool = False
+    array: bool = False  # whether the columns are those of an array, which have no names
+    doubtful: bool = False  # whether, by its name, the column may hold predicted labels
 
     @property
     def classes(self) -> tuple[Any, ...] | None:

@@ -37,33 +37,17 @@ JOINED = 8
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a frame.
+    """What is asked of a frame."""
 
-    Attributes
-    ----------
-    notion : Notion
-        What is compared.
-    roles : dict
-        The columns of the frame that are used, by their plain names.
-    labels : tuple
-        The class of each column of scores; for a single score the negative and the positive one.
-    codes : dict
-        The column of each label; for a single score 1 for the positive label and 0 for the others.
-    positive : int, optional
-        Column of the positive class.
-    counts : bool
-        Whether weights are counts.
-    percent : bool
-        Whether scores are percentages, from 0 to 100.
-    """
-
-    notion: Notion
-    roles: dict[str, str]
+    notion: Notion  # what is compared
+    roles: dict[str, str]  # the columns of the frame that are used, by their plain names
+    # The class of each column of scores; for a single score the negative and the positive one.
     labels: tuple[Any, ...]
+    # The column of each label; for a single score 1 for the positive label and 0 for the others.
     codes: dict[Any, int]
-    positive: int | None
-    counts: bool
-    percent: bool
+    positive: int | None  # column of the positive class
+    counts: bool  # whether weights are counts
+    percent: bool  # whether scores are percentages, from 0 to 100
 
     @property
     def scores(self) -> list[str]:
@@ -101,24 +85,14 @@ class Fault(NamedTuple):
 
 @dataclass
 class Sums:
-    """The sums of some rows by group, and what is wrong with these rows.
+    """The sums of some rows by group, and what is wrong with these rows."""
 
-    Attributes
-    ----------
-    rows : int
-        Number of rows.
-    groups : dict
-        The sums of each group; without groups that of None.
-    faults : dict
-        What is wrong with rows, by the plain name of a column and a word for the rule.
-    error : ValueError, optional
-        What was raised first.
-    """
-
-    rows: int = 0
+    rows: int = 0  # number of rows
+    # The sums of each group; without groups that of None.
     groups: dict[Any, GroupSums] = field(default_factory=dict)
+    # What is wrong with rows, by the plain name of a column and a word for the rule.
     faults: dict[tuple[str, str], Fault] = field(default_factory=dict)
-    error: ValueError | None = None
+    error: ValueError | None = None  # what was raised first
 
     def take(self, piece: Any, request: Request) -> Sums:
         """Add the rows of a piece. What is wrong is sought after a failure, and counted in all pieces."""

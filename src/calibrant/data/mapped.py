@@ -41,28 +41,9 @@ def map_files(
 ) -> int:
     """Write the rows of files with calibrated probabilities beside them; returns how many there are.
 
-    Parameters
-    ----------
-    calibrator : Calibrator
-    paths : path, pattern or several of these
-        Files, which must have the same columns; their rows are written in one file.
-    out : path
-        CSV, TSV, Parquet or Arrow by its suffix; there whole or not at all.
-    scores : sequence of str
-        Columns of scores, by name or pattern; by default those that the calibrator was fitted to, or
-        where a file does not have them those with usual names.
-    percent : bool
-        Whether scores are percentages, from 0 to 100.
-    name : str
-        Name of the new column; of several classes `name` and the class.
-    level : float, optional
-        Level of an interval for each probability, in columns that end in `_low` and `_high`.
-    format : str, optional
-        Format of the files.
-    progress : callable, optional
-        Called as progress(done, total), in bytes.
-    batch_rows : int, optional
-        Rows taken together.
+    The files must have the same columns. Scores are by default the columns that the calibrator was fitted to,
+    or where a file does not have them those with usual names. New columns are called `name`, of several
+    classes `name` and the class; with a level those of an interval end in `_low` and `_high`.
     """
     kind = format_of(out)
     sources = [described(file, format) for file in expanded(paths, format)]

@@ -105,22 +105,12 @@ class ReadProgress:
 
 @dataclass(frozen=True, eq=False)
 class FileSketches:
-    """What was read of files.
+    """What was read of files."""
 
-    Attributes
-    ----------
-    sketches : mapping
-        By group; without groups there is one, None.
-    rows : int
-    source : str
-        What was read, as messages call it.
-    columns : mapping
-        Names of the columns that were used, by "label", "scores", "sample_weight", "counts" and "groups".
-    """
-
-    sketches: Mapping[Any, Sketch]
+    sketches: Mapping[Any, Sketch]  # by group; without groups there is one, None
     rows: int
-    source: str
+    source: str  # what was read, as messages call it
+    # Names of the columns that were used, by "label", "scores", "sample_weight", "counts" and "groups".
     columns: Mapping[str, tuple[str, ...]]
 
 

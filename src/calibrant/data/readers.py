@@ -43,35 +43,18 @@ DEFLATE, SLACK = 1032, 1 << 10
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file, and what it says of itself before its rows are read.
+    """A file, and what it says of itself before its rows are read."""
 
-    Attributes
-    ----------
-    path : str
-        "-" for standard input.
-    format : str
-    size, changed : int
-        Bytes, and when it was last changed, in nanoseconds.
-    header : ColumnHeader
-        The names of its columns.
-    types : mapping
-        The types of its columns, of Arrow or of numpy; those of CSV are all text.
-    rows : int, optional
-        Number of rows, where the file says so.
-    content : bytes, optional
-        All of it, where it can be read only once.
-    raw, delimiter : tuple of str, str
-        Names as a CSV file writes them, and its delimiter.
-    """
-
-    path: str
+    path: str  # "-" for standard input
     format: str
+    # size, changed: bytes, and when it was last changed, in nanoseconds.
     size: int
     changed: int
-    header: ColumnHeader
-    types: Mapping[str, Any]
-    rows: int | None = None
-    content: bytes | None = field(default=None, repr=False)
+    header: ColumnHeader  # the names of its columns
+    types: Mapping[str, Any]  # the types of its columns, of Arrow or of numpy; those of CSV are all text
+    rows: int | None = None  # number of rows, where the file says so
+    content: bytes | None = field(default=None, repr=False)  # all of it, where it can be read only once
+    # raw, delimiter: names as a CSV file writes them, and its delimiter.
     raw: tuple[str, ...] = ()
     delimiter: str = ""
 
@@ -128,20 +111,9 @@ def batches(
     values: Sequence[str],
     rows: int,
 ) -> Iterator[tuple[int, Batch, float]]:
-    """Yield the columns of a file, `rows` rows at a time.
+    """Yield the number of rows before a batch, the batch, and how much of the file is read after it.
 
-    Parameters
-    ----------
-    source : DataFile
-    numbers, values : sequences of str
-        Columns that hold numbers, and those that repeat few values.
-    rows : int
-        Rows of a batch.
-
-    Yields
-    ------
-    first, batch, share : int, mapping, float
-        The number of rows before the batch, the batch, and how much of the file is read after it.
+    `numbers` are columns that hold numbers, and `values` those that repeat few values.
     """
     every = list(dict.fromkeys((*numbers, *values)))
     folders = source.header.in_folders

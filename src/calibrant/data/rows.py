@@ -45,42 +45,22 @@ MANY_ROWS, MANY_BYTES, MANY_TEXT = 5_000_000, 1 << 30, 1 << 28
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Labels, scores and what belongs to them, as the functions of the library take them.
+    """Labels, scores and what belongs to them, as the functions of the library take them."""
 
-    Attributes
-    ----------
-    y_true : array, optional
-        None where labels were not asked for.
-    y_prob : array
-        Of shape (N,) for one column of scores, (N, C) for more.
-    labels : tuple, optional
-        The class of each column, where it is known.
-    pos_label : object
-        The class asked about, where one was named.
-    sample_weight, counts, groups, cluster : array, optional
-    notion : str
-        What was asked, or what the columns are usually asked about.
-    source : str
-        The file, as messages call it.
-    columns : mapping
-        Names of the columns that were used, by "label", "scores", "sample_weight", "counts", "groups" and
-        "cluster".
-    cautions : tuple of str
-        What a reader of a result should know about how the scores were read.
-    """
-
-    y_true: Any
-    y_prob: Array
-    labels: tuple[Any, ...] | None = None
-    pos_label: Any = None
+    y_true: Any  # None where labels were not asked for
+    y_prob: Array  # of shape (N,) for one column of scores, (N, C) for more
+    labels: tuple[Any, ...] | None = None  # the class of each column, where it is known
+    pos_label: Any = None  # the class asked about, where one was named
     sample_weight: Array | None = None
     groups: Array | None = None
-    notion: str = "binary"
-    source: str = ""
+    notion: str = "binary"  # what was asked, or what the columns are usually asked about
+    source: str = ""  # the file, as messages call it
+    # Names of the columns that were used, by "label", "scores", "sample_weight", "counts", "groups" and
+    # "cluster".
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     cluster: Array | None = None
     counts: Array | None = None
-    cautions: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()  # what a reader of a result should know about how the scores were read
 
 
 def is_large(path: str, format: str | None = None) -> tuple[bool, str]:
@@ -123,27 +103,9 @@ def load_models(
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Data]:
-    """Return labels and scores of a file, by model.
+    """Return labels and scores of a file, a folder or a pattern by model; without models there is one, "".
 
-    Parameters
-    ----------
-    path : str
-        The file, a folder or a pattern; "-" is standard input.
-    requested : ColumnRequest
-        Columns that the caller names.
-    models : mapping, optional
-        The columns of the scores of each model; by default there is one model, "".
-    format : str, optional
-        One of `FORMATS`; by default what the suffix says, or else the first bytes.
-    stdin : binary file, optional
-        What "-" stands for.
-    progress : callable, optional
-        Called as progress(done, total), in bytes, while the file is read.
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        One line with the file, the column, the rule and the value.
+    `models` are the columns of the scores of each model. "-" is standard input. Progress is in bytes.
     """
     models = {"": requested.scores} if models is None else models
     sources = [described(file, format, stdin) for file in expanded(path, format)]

@@ -32,20 +32,14 @@ TIED, BETTER, WORSE = (
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper and what became of it.
+    """A sentence of the paper and what became of it."""
 
-    Attributes
-    ----------
-    text, where, numbers : str
-        The claim, the section that makes it, and what decides it.
-    verdicts : dict
-        By reading, or under "study" where a side study decides: "holds", "holds only for ...", "does not
-        hold" or "not decided by this run"; sizes at which the resamples disagree follow as "(open: ...)".
-        What the paper names without a test is "named, not tested".
-    """
-
+    # text, where, numbers: the claim, the section that makes it, and what decides it.
     text: str
     where: str
+    # By reading, or under "study" where a side study decides: "holds", "holds only for ...", "does not
+    # hold" or "not decided by this run"; sizes at which the resamples disagree follow as "(open: ...)".
+    # What the paper names without a test is "named, not tested".
     verdicts: dict[str, str]
     numbers: str
 

@@ -45,32 +45,20 @@ class LeaderboardRow:
 
     One that had no estimate for some sample has no figure at that size, and no overall ratio: its figures
     would be those of the samples that it found easy.
-
-    Attributes
-    ----------
-    estimator : str
-    own : bool
-        Whether it measures something of its own, which the error it is held against is not.
-    run, repetitions, failed : int
-        Which run it is from, samples of each size, and how many of them had no estimate.
-    median : dict
-        By statistic: p95 and mean of the absolute error, bias and sd of the estimate.
-    ratio : dict of Overall
-        By p95 and mean: over the least that any of the fifteen has at the same size.
-    skill : dict of Overall
-        By p95 and mean: 1 - error / error of the best constant.
-    ordered, ordered_overall
-        Share of pairs of models that are ordered right: at each size, and the mean over those that rank.
     """
 
     estimator: str
-    own: bool
+    own: bool  # whether it measures something of its own, which the error it is held against is not
+    # run, repetitions, failed: which run it is from, samples of each size, and how many of them had no
+    # estimate.
     run: int
     repetitions: int
     failed: int
-    median: dict[str, Array]
-    ratio: dict[str, Overall]
-    skill: dict[str, Overall]
+    median: dict[str, Array]  # by statistic: p95 and mean of the absolute error, bias and sd of the estimate
+    ratio: dict[str, Overall]  # by p95 and mean: over the least that any of the fifteen has at the same size
+    skill: dict[str, Overall]  # by p95 and mean: 1 - error / error of the best constant
+    # ordered, ordered_overall: share of pairs of models that are ordered right: at each size, and the
+    # mean over those that rank.
     ordered: Array
     ordered_overall: float
 
@@ -82,26 +70,16 @@ class LeaderboardRow:
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """Mean absolute errors over the bound: arrays of shape (estimator, family, size).
-
-    Attributes
-    ----------
-    estimators, families : tuples of str
-    repetitions : dict
-        Samples by size.
-    ratio, error : arrays
-        The ratio and its standard error.
-    seed : int
-    truth, bound : arrays
-        True error of each family, and the bound by family and size.
-    """
+    """Mean absolute errors over the bound: arrays of shape (estimator, family, size)."""
 
     estimators: tuple[str, ...]
     families: tuple[str, ...]
-    repetitions: dict[int, int]
+    repetitions: dict[int, int]  # samples by size
+    # ratio, error: the ratio and its standard error.
     ratio: Array
     error: Array
     seed: int
+    # truth, bound: true error of each family, and the bound by family and size.
     truth: Array
     bound: Array
 
@@ -123,35 +101,21 @@ class Exact:
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """The ranking.
+    """The ranking."""
 
-    Attributes
-    ----------
-    settings : list of Settings
-        One for each run.
-    sizes, ranked : tuples of int
-        Sizes of any run, and those of all runs, which rank.
-    models, distributions : int
-        How many all runs have in common.
-    best : dict
-        By p95, which ranks, and mean, and by notion the best of the fifteen at each size.
-    rows : dict
-        By notion the estimators and the baselines, best first.
-    constants : dict
-        By notion the value of the best constant.
-    exact, local : Exact or None
-        The second part, where it was asked for: regular families, and local miscalibration. See
-        `exact_families`.
-    """
-
-    settings: list[Settings]
+    settings: list[Settings]  # one for each run
+    # sizes, ranked: sizes of any run, and those of all runs, which rank.
     sizes: tuple[int, ...]
     ranked: tuple[int, ...]
+    # models, distributions: how many all runs have in common.
     models: int
     distributions: int
+    # By p95, which ranks, and mean, and by notion the best of the fifteen at each size.
     best: dict[str, dict[str, tuple[str, ...]]]
-    rows: dict[str, list[LeaderboardRow]]
-    constants: dict[str, float]
+    rows: dict[str, list[LeaderboardRow]]  # by notion the estimators and the baselines, best first
+    constants: dict[str, float]  # by notion the value of the best constant
+    # exact, local: the second part, where it was asked for: regular families, and local miscalibration.
+    # See `exact_families`.
     exact: Exact | None = None
     local: Exact | None = None
 
@@ -162,14 +126,6 @@ def board(summaries: Sequence[Summary]) -> Board:
     An estimator of several runs counts in the first. Errors are held against the best of the fifteen in
     the same run, since a percentile of few samples reads low; if a run lacks some of the fifteen, against
     the best in the first run that has them all.
-
-    Parameters
-    ----------
-    summaries : sequence of Summary
-
-    Returns
-    -------
-    Board
     """
     models, notions, ranked = _common(summaries)
     runs = [summary.only(models) for summary in summaries]
@@ -333,25 +289,9 @@ def exact_families(
 ) -> Exact:
     """Return mean absolute errors over the least that a regular estimator can have.
 
-    All estimators see the same samples, and a cell's samples depend on nothing but seed, family and size.
+    All estimators see the same samples, at least two by size; without names they are `default_estimators`. A
+    cell's samples depend on nothing but seed, family and size. After each comes report(done, total, "").
 
-    Parameters
-    ----------
-    names : sequence of str, optional
-        Estimators of the registry; `default_estimators` if none are given.
-    repetitions : mapping
-        Samples, at least two, by size.
-    families : sequence of Family
-    seed : int
-    report : callable, optional
-        Called as report(done, total, "") after every cell.
-
-    Returns
-    -------
-    Exact
-
-    Examples
-    --------
     >>> exact = exact_families(["auto"], {200: 20}, families=[EXACT["flat"]])
     >>> exact.ratio.shape, bool(exact.ratio[0, 0, 0] < 2)
     ((1, 1, 1), True)

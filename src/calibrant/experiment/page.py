@@ -68,16 +68,7 @@ def to_json(board: Board, names: Sequence[str]) -> str:
 
 
 def to_markdown(board: Board, names: Sequence[str], out: str = "") -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    board : Board
-    names : sequence of str
-        A name for each run.
-    out : str
-        Where the page goes, for the command that makes it again.
-    """
+    """Return the page, with the names of the runs; `out` is for the command that makes it again."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     exact, rows = board.exact, [row for rows in board.rows.values() for row in rows]

@@ -27,12 +27,7 @@ def given_class_names(class_names: Any) -> tuple[str, ...] | dict[Any, str] | No
 def class_names(labels: Sequence[Any], given: Any) -> dict[Any, str]:
     """Return the name of each class by its label; empty if no names are given.
 
-    Parameters
-    ----------
-    labels : sequence
-        Class of each column; of a single column of scores, the negative and the positive class.
-    given : sequence, mapping or None
-        Names in the order of `labels`, or by label; a class that a mapping leaves out keeps its label.
+    Names are in the order of `labels`, or by label; a class that a mapping leaves out keeps its label.
 
     >>> class_names(("c", "d"), ["cat", "dog"]), class_names((0, 1), {1: "sick"}), class_names((0, 1), None)
     ({'c': 'cat', 'd': 'dog'}, {0: '0', 1: 'sick'}, {})

@@ -84,14 +84,7 @@ def _numbered(values: Array) -> Array:
 
 
 def _numbered_by_content(code: Array, data: Predictions) -> Array:
-    """Number clusters by the rows that they hold, so that neither names nor the order of rows matter.
-
-    Parameters
-    ----------
-    code : array
-        A number for the cluster of each row.
-    data : Predictions
-    """
+    """Number clusters by the rows that they hold, so that neither names nor the order of rows matter."""
     score, true, weight = data.score, data.code, data.weight
     if score.ndim == 2:
         score, true = np.take_along_axis(score, true[:, None], axis=1)[:, 0], np.zeros(len(true))

@@ -56,22 +56,14 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Bounds:
-    """The range of a number, or of every entry of an array.
-
-    Attributes
-    ----------
-    low, high : float
-    above, below : bool
-        Whether `low` itself is excluded, and whether `high` is.
-    slack : float
-        How far beyond the range a number may lie.
-    """
+    """The range of a number, or of every entry of an array."""
 
     low: float = -inf
     high: float = inf
+    # above, below: whether `low` itself is excluded, and whether `high` is.
     above: bool = False
     below: bool = False
-    slack: float = 0.0
+    slack: float = 0.0  # how far beyond the range a number may lie
 
     def check(self, path: str, value: Any) -> None:
         """Refuse a number outside of the range."""
@@ -92,19 +84,12 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of an array.
+    """The shape of an array."""
 
-    Attributes
-    ----------
-    sizes : tuple of int or None, or None
-        The length of each axis; None where it is free. Without them the array may have any shape, and be a
-        single number.
-    empty : bool
-        Whether a free axis may have length 0.
-    """
-
+    # The length of each axis; None where it is free. Without them the array may have any shape, and be a
+    # single number.
     sizes: tuple[int | None, ...] | None
-    empty: bool = False
+    empty: bool = False  # whether a free axis may have length 0
 
     def check(self, path: str, value: Array) -> None:
         """Refuse other lengths."""

@@ -68,23 +68,11 @@ def classes_of_columns(
     given: Sequence[Any] | None = None,
     argument: str = "y_prob",
 ) -> tuple[Any, ...]:
-    """Return the class of each column.
+    """Return the class of each of `size` columns; an array has no names.
 
-    Parameters
-    ----------
-    names : sequence, optional
-        Names of the columns; None for an array.
-    seen : iterable
-        Labels that occur, whole floats as integers.
-    size : int
-        Number of columns.
-    given : sequence, optional
-        The classes as the caller names them, which hold whatever the names are.
-    argument : str
-        What an error is about.
+    `seen` are the labels that occur, whole floats as integers. Classes that the caller has `given` hold
+    whatever the names are.
 
-    Examples
-    --------
     >>> classes_of_columns(["dog_prob", "cat_prob"], ["cat", "dog"], 2)
     ('dog', 'cat')
     >>> classes_of_columns(["p_1.0", "p_0.0", "p_2.0"], [0, 1], 3)

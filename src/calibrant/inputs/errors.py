@@ -21,24 +21,13 @@ _NOTHING: Any = object()
 
 @dataclass(frozen=True)
 class Words:
-    """How a surface speaks.
+    """How a surface speaks."""
 
-    Attributes
-    ----------
-    names : mapping
-        What it calls an argument; others keep their names.
-    advice : mapping
-        What to do about a kind of mistake, by the kind.
-    first_row : int
-        The number of the first row.
-    columns : sequence of str
-        Names of the columns of scores; without them columns are counted from 0.
-    """
-
+    # What it calls an argument; others keep their names.
     names: Mapping[str, str] = field(default_factory=dict)
-    advice: Mapping[str, str] = field(default_factory=dict)
-    first_row: int = 0
-    columns: Sequence[str] = ()
+    advice: Mapping[str, str] = field(default_factory=dict)  # what to do about a kind of mistake, by the kind
+    first_row: int = 0  # the number of the first row
+    columns: Sequence[str] = ()  # names of the columns of scores; without them columns are counted from 0
 
     def called(self, argument: str) -> str:
         """What an argument is called, or two of them.

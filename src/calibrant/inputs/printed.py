@@ -25,19 +25,11 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 class Table(NamedTuple):
-    """Cells in aligned columns.
-
-    Attributes
-    ----------
-    head : sequence of str
-    rows : sequence of sequences of str
-    names : int
-        Number of columns with names, which are aligned to the left and shortened if necessary.
-    """
+    """Cells in aligned columns."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    names: int = 0
+    names: int = 0  # number of columns with names, which are aligned to the left and shortened if necessary
 
 
 #: A label with its text, a paragraph, or a table.

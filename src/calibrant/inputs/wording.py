@@ -52,18 +52,8 @@ def with_ends(
 ) -> tuple[str, str, str]:
     """Return a number and both ends of its interval, with the same decimals.
 
-    The decimals follow from the width of the interval. They grow until the two ends differ, unless the ends
-    are equal up to rounding.
-
-    Parameters
-    ----------
-    value, low, high : float
-    sign : str
-        "+" to show the sign of positive numbers.
-    value_digits, width_digits : int
-        Significant digits of the value, and of the width of the interval.
-    least : int
-        Fewest decimals.
+    The decimals follow from the width of the interval, of which `width_digits` are significant. They grow
+    until the two ends differ, unless the ends are equal up to rounding. There are at least `least` of them.
 
     >>> with_ends(0.0312, 0.021, 0.043), with_ends(0.94123, 0.94121, 0.94125)
     (('0.0312', '0.0210', '0.0430'), ('0.941230', '0.941210', '0.941250'))

@@ -63,55 +63,32 @@ Kind = TypeVar("Kind", bound=Sketch)
 
 @dataclass(frozen=True)
 class SketchContent:
-    """What the header says of the rows of a sketch.
-
-    Attributes
-    ----------
-    labels : tuple
-    positive : int or None
-    vector : bool
-    weighted : bool
-        Whether rows had importance weights.
-    cells : int
-        Number of cells of equal width.
-    totals : Totals
-    """
+    """What the header says of the rows of a sketch."""
 
     labels: tuple[Hashable, ...]
     positive: Annotated[int, Bounds(0)] | None
     vector: bool
-    weighted: bool
-    cells: int
+    weighted: bool  # whether rows had importance weights
+    cells: int  # number of cells of equal width
     totals: Totals
 
 
 @dataclass(frozen=True)
 class SketchHeader(Serializable):
-    """The header of a file.
-
-    Attributes
-    ----------
-    format : int
-    notion : str or None
-        None if no update has decided it yet.
-    n_classes : int or None
-    given_labels, given_pos_label
-        The arguments of the sketch.
-    given_class_names, given_named_labels : tuples or None
-        Names of the classes, and the labels that they belong to where they were given by label.
-    rows : SketchContent or None
-        None for a sketch of no rows.
-    """
+    """The header of a file."""
 
     _has_schema: ClassVar[bool] = False
     format: Literal[1]
-    notion: str | None
+    notion: str | None  # None if no update has decided it yet
     n_classes: Annotated[int, Bounds(2)] | None
+    # given_labels, given_pos_label: the arguments of the sketch.
     given_labels: tuple[Hashable, ...] | None
     given_pos_label: Hashable
+    # given_class_names, given_named_labels: names of the classes, and the labels that they belong to
+    # where they were given by label.
     given_class_names: tuple[str, ...] | None
     given_named_labels: tuple[Hashable, ...] | None
-    rows: SketchContent | None
+    rows: SketchContent | None  # None for a sketch of no rows
 
     @classmethod
     def of(cls, sketch: Sketch) -> SketchHeader:
@@ -334,17 +311,7 @@ def _require(holds: Any, name: str, rule: str) -> None:
 
 @np.errstate(all="ignore")
 def _check_sums(sums: Array, squares: Array, at: Array, header: SketchHeader, totals: Totals) -> None:
-    """Refuse sums that no rows have.
-
-    Parameters
-    ----------
-    sums : array of shape (5 or 6, cells)
-    squares : array of shape (problems,)
-    at : array of shape (cells,)
-        The place of each cell among those of all classes.
-    header : SketchHeader
-    totals : Totals
-    """
+    """Refuse sums that no rows have; `at` is the place of each cell among those of all classes."""
     notion, layout = get_notion(header.notion), header.layout
     width = (layout.high - layout.low)[at % layout.size]
     w, ws, wy, wsy, wss = sums[:5]

@@ -18,36 +18,23 @@ ROUNDING = 1e-6
 class Totals:
     """Sums over rows; those of two sets of rows add up.
 
-    Attributes
-    ----------
-    rows : int
-        Number of rows, counted ones as often as they count.
-    weight : float
-        Sum of their weights.
-    right : float
-        Weight of the rows whose label has the largest score, the first one among tied scores.
-    log_loss : float
-        Sum of minus the logarithm of the label's score, weighted, where that score is not 0.
-    impossible : float
-        Weight of the rows whose label has a score of 0.
-    brier : float
-        Sum of the squared differences of all scores and what they should be, weighted. A single score
-        p stands for the two scores 1 - p and p.
-    renormalised : int
-        Number of rows that did not sum to 1 because of rounding, and were divided by their sums.
-
     Examples
     --------
     >>> Totals(2, 2.0, 1.0, 0.7, 0.0, 0.4) + Totals(1, 3.0, 3.0, 0.1, 0.0, 0.1)
     Totals(rows=3, weight=5.0, right=4.0, log_loss=0.79..., impossible=0.0, brier=0.5, renormalised=0)
     """
 
-    rows: Annotated[int, Bounds(1, 2**63)]
-    weight: Annotated[float, Bounds(0, above=True)]
+    rows: Annotated[int, Bounds(1, 2**63)]  # number of rows, counted ones as often as they count
+    weight: Annotated[float, Bounds(0, above=True)]  # sum of their weights
+    # Weight of the rows whose label has the largest score, the first one among tied scores.
     right: Annotated[float, Bounds(0)]
+    # Sum of minus the logarithm of the label's score, weighted, where that score is not 0.
     log_loss: Annotated[float, Bounds(0)]
-    impossible: Annotated[float, Bounds(0)]
+    impossible: Annotated[float, Bounds(0)]  # weight of the rows whose label has a score of 0
+    # Sum of the squared differences of all scores and what they should be, weighted. A single score p
+    # stands for the two scores 1 - p and p.
     brier: Annotated[float, Bounds(0)]
+    # Number of rows that did not sum to 1 because of rounding, and were divided by their sums.
     renormalised: Annotated[int, Bounds(0)] = 0
 
     def _check_fields(self) -> None:
