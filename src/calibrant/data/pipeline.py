@@ -160,12 +160,7 @@ def stream(
             raise ValueError("has no rows with a weight above 0")
         if roles.percent:
             cells = [sketch._score_data for sketch in sketches.values()]
-            inputs.check_percent(
-                max(
-                    float(roles_of_file.score[roles_of_file.sums.w > 0].max(initial=0.0))
-                    for roles_of_file in cells
-                )
-            )
+            inputs.check_percent(max(float(each.score[each.sums.w > 0].max(initial=0.0)) for each in cells))
         if roles.scores.doubtful and all(sketch._has_only_extreme_scores for sketch in sketches.values()):
             refuse_labels(roles)
         if schema.classes is None:
@@ -184,11 +179,11 @@ def roles_in_all(sources: Sequence[DataFile], requested: ColumnRequest) -> Colum
         if source.header.names == first.header.names:
             continue
         with naming(source.path):
-            roles_of_file = roles_of(source.header, requested).by_role
+            by_role = roles_of(source.header, requested).by_role
             for role, names in roles.by_role.items():
-                if set(roles_of_file.get(role, ())) != set(names):
+                if set(by_role.get(role, ())) != set(names):
                     rule = f"be {show(*names)} as in {called(first.path)}"
-                    raise InputError(role, rule, got=show(*roles_of_file.get(role, ())))
+                    raise InputError(role, rule, got=show(*by_role.get(role, ())))
     return roles
 
 
@@ -205,8 +200,8 @@ def kinds_in_all(
     kinds = kinds_of(batch, roles)
     for other in sources:
         with naming(other.path):
-            for roles_of_file in roles:
-                check_types(other.types, roles_of_file, kinds, called(source.path))
+            for model_roles in roles:
+                check_types(other.types, model_roles, kinds, called(source.path))
     return kinds
 
 

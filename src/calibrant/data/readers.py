@@ -90,11 +90,11 @@ def described(path: str, format: str | None = None, stdin: BinaryIO | None = Non
             if content is None:
                 about = os.fstat(file.fileno())
                 size, changed = about.st_size, about.st_mtime_ns
-            columns_of_block, data = recognised(file, path, format)
-            source = DataFile(path, columns_of_block, size, changed, ColumnHeader(()), {}, content=content)
+            file_format, data = recognised(file, path, format)
+            source = DataFile(path, file_format, size, changed, ColumnHeader(()), {}, content=content)
             describe = {"npz": _about_npz, "parquet": _about_parquet, "arrow": _about_arrow}
             describe |= {"jsonl": about_json, "json": about_json}
-            source = describe.get(columns_of_block, about_csv)(source, data)
+            source = describe.get(file_format, about_csv)(source, data)
         check_width(len(source.header.names))
         names = source.header.names
         more = {name: value for name, value in in_folders(path).items() if name not in names}

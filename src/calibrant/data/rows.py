@@ -191,22 +191,18 @@ def _data(path: str, schema: ResolvedSchema, all_rows: Sequence[_FileRows]) -> D
     if roles.percent:
         inputs.check_percent(float(score.max()))
     rows = [file_rows.rows for file_rows in all_rows]
-    weight = (
-        None
-        if roles.weight is None
-        else np.concatenate([model_roles.numbers[roles.weight] for model_roles in rows])
-    )
+    weight = None if roles.weight is None else np.concatenate([each.numbers[roles.weight] for each in rows])
     return Data(
-        y_true=None if roles.label is None else _joined(model_roles.label for model_roles in rows),
+        y_true=None if roles.label is None else _joined(each.label for each in rows),
         y_prob=score,
         labels=schema.classes,
         pos_label=schema.pos_label,
         sample_weight=weight if roles.counts is None else None,
-        groups=None if roles.groups is None else _joined(model_roles.groups for model_roles in rows),
+        groups=None if roles.groups is None else _joined(each.groups for each in rows),
         notion=schema.notion.name,
         source=called(path),
         columns=MappingProxyType(roles.by_role),
-        cluster=None if roles.cluster is None else _joined(model_roles.cluster for model_roles in rows),
+        cluster=None if roles.cluster is None else _joined(each.cluster for each in rows),
         counts=None if roles.counts is None else weight,
     )
 

@@ -228,13 +228,9 @@ class Sketch(Printed):
         inputs.class_names(joined.labels, self._class_names)
         if not weighted:
             inputs.check_counts(totals.weight)
-        merged = (
-            None
-            if self._cells is None
-            else copy_cells(self._current_cells)
-            if self._lent
-            else self._current_cells
-        )
+        merged = None if self._cells is None else self._current_cells
+        if merged is not None and self._lent:
+            merged = copy_cells(merged)
         in_place = merged is not None and not self._lent
         for at, new_cells in joined._sums_of(data, joined._layout):
             if merged is None and at is ...:
