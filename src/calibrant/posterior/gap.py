@@ -22,9 +22,15 @@ from calibrant import compiled
 from calibrant.parallel import cached_property, parallel_map, threads
 from calibrant.posterior import dyadic_partition, process
 from calibrant.posterior.dyadic_partition import DyadicPartition
-from calibrant.posterior.process import Process, log_mean, repeat_frames, smooth_log_bayes_factor, softmax
+from calibrant.posterior.process import Process, log_mean, smooth_log_bayes_factor
 from calibrant.posterior.score_effects import ScoreEffects
-from calibrant.posterior.variance_time import n_cells, pilot_smooth, pilot_variance, whiten
+from calibrant.posterior.variance_time import (
+    n_cells,
+    pilot_smooth,
+    pilot_variance,
+    signal_to_noise_grid,
+    whiten,
+)
 from calibrant.score_data import Array, Residuals
 from calibrant.settings import PRIOR
 from calibrant.tasks import CalibrationTask, cached_on_task
@@ -265,7 +271,8 @@ class Posterior:
     @cached_property
     def weight(self) -> Array:
         """Posterior probabilities of none, smooth, local and score effects, for each problem by itself."""
-        return softmax(self.logs)
+        odds = np.exp(self.logs - self.logs.max(axis=-1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
 
     @cached_property
     def log_bayes_factor(self) -> Array:
@@ -559,6 +566,11 @@ def gap_probability(log_bayes_factor: Array) -> Array:
     return np.asarray(odds / (1 + odds))
 
 
+def repeat_frames(frames: Array, problems: int) -> Array:
+    """Repeat rows of `frames` so that there is one for each problem; a single row is left to broadcasting."""
+    return frames if len(frames) in (1, problems) else frames.repeat(problems // len(frames), axis=0)
+
+
 def _effects(flat: Residuals, variance: Array) -> tuple[ScoreEffects | None, ...]:
     """Return the score effects of each problem; an empty tuple if no rows share scores."""
     if not np.any(flat.single_score & (flat.mass**2 > (1 + 1e-6) * flat.spread) & (flat.mass > 0)):
@@ -624,11 +636,8 @@ def marginal_likelihoods(
     means = PRIOR.smooth_sd_count + 1
     out = np.empty((len(z), 6 + means + len(tables[3])))
     z, signal_to_noise = np.ascontiguousarray(z), np.ascontiguousarray(signal_to_noise, np.float64)
-    sizes = [
-        process.signal_to_noise_grid(precision, largest)
-        for largest in (PRIOR.largest_smooth_sd, PRIOR.largest_mean_sd)
-    ]
-
+    largest_sds = PRIOR.largest_smooth_sd, PRIOR.largest_mean_sd
+    sizes = [signal_to_noise_grid(precision, largest) for largest in largest_sds]
     frames = len(signal_to_noise)
     per_frame = 1 if frames == 1 else len(z) // frames
 
@@ -662,10 +671,9 @@ def _marginal_likelihoods_numpy(
 
     smooth_part = process.Process.of(z, precision)
     local_part = dyadic_partition.DyadicPartition(
-        idct(z, norm="ortho"), process.repeat_frames(signal_to_noise, len(z))
+        idct(z, norm="ortho"), repeat_frames(signal_to_noise, len(z))
     )
-    zeros = np.zeros((2, len(z)))
-    smooth, local = (zeros[0], zeros[1]), (zeros[0], zeros[1])
+    smooth = local = np.zeros(len(z)), np.zeros(len(z))
     if one_sided:
         up = uncertain * dyadic_partition.expected_positive_part(smooth_part.mean, smooth_part.sd) + (
             1 - uncertain

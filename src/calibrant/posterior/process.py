@@ -19,6 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from calibrant.parallel import cached_property
+from calibrant.posterior.variance_time import signal_to_noise_grid
 from calibrant.score_data import Array
 from calibrant.settings import PRIOR
 
@@ -86,7 +87,7 @@ class Process(ShrunkenCoefficients):
             share = signal / (1 + signal)
             shape[rows] = 0.5 * (square[rows, 1:] @ share.T - np.log1p(signal).sum(axis=-1))
             shrink[rows, 1:] = softmax(shape[rows] + prior) @ share
-        means = repeat_frames(signal_to_noise_grid(precision, PRIOR.largest_mean_sd).astype(dtype), len(z))
+        means = signal_to_noise_grid(precision, PRIOR.largest_mean_sd).astype(dtype).repeat(per_frame, axis=0)
         signal = np.concatenate([np.zeros((len(means), 1), dtype), means], axis=1)
         share = signal / (1 + signal)
         offset = 0.5 * (share * square[:, :1] - np.log1p(signal))
@@ -136,11 +137,6 @@ def smooth_log_bayes_factor(shape: Array, offset: Array, cells: int) -> Array:
     )
 
 
-def repeat_frames(frames: Array, problems: int) -> Array:
-    """Repeat rows of `frames` so that there is one for each problem; a single row is left to broadcasting."""
-    return frames if len(frames) in (1, problems) else frames.repeat(problems // len(frames), axis=0)
-
-
 def log_mean(log: Array, prior: Array) -> Array:
     """Return the log of the mean of exp(log) under a log prior, along the last axis."""
     total = log + prior
@@ -154,19 +150,6 @@ def softmax(log: Array) -> Array:
     np.exp(weight, out=weight)
     weight /= weight.sum(axis=-1, keepdims=True)
     return weight
-
-
-def signal_to_noise_grid(precision: Array, largest: float) -> Array:
-    """Return the signal-to-noise ratios e tau^2 of the grid of sizes tau, (problems, sizes)."""
-    least = np.minimum(1.0, precision * PRIOR.smallest_smooth_sd**2)
-    ratio = precision * largest**2 / least
-    return np.asarray(least[:, None] * ratio[:, None] ** _positions())
-
-
-@lru_cache(maxsize=32)
-def _positions() -> Array:
-    """Return the positions of the sizes between the smallest and the largest, on the log scale."""
-    return np.linspace(0, 1, PRIOR.smooth_sd_count)
 
 
 @lru_cache(maxsize=32)

@@ -169,6 +169,19 @@ def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
     return np.array([(low + share * (high - low)).reshape(x.shape) for low, high in ends])
 
 
+def signal_to_noise_grid(precision: Array, largest: float) -> Array:
+    """Return the signal-to-noise ratios e tau^2 of the grid of sizes tau, (problems, sizes)."""
+    least = np.minimum(1.0, precision * PRIOR.smallest_smooth_sd**2)
+    ratio = precision * largest**2 / least
+    return np.asarray(least[:, None] * ratio[:, None] ** _positions())
+
+
+@lru_cache(maxsize=32)
+def _positions() -> Array:
+    """Return the positions of the sizes between the smallest and the largest, on the log scale."""
+    return np.linspace(0, 1, PRIOR.smooth_sd_count)
+
+
 class VarianceTime:
     """Cells of equal variance of a single problem, and the transforms between its points and the cells.
 
