@@ -124,3 +124,6 @@ def test_a_call_imports_only_what_it_needs(call, most):
 def test_every_name_of_a_package_that_imports_on_demand_exists():
     for package in (estimators, inputs):
         assert all(hasattr(package, name) for name in package.__all__)
+    names = {name for module, name in estimators.CLASSES if "canonical" not in module}
+    assert all(hasattr(estimators, name) for name in names)
+    assert names <= set(calibrant.__all__), "add them to calibrant/__init__.py"

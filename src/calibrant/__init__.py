@@ -28,21 +28,19 @@ if TYPE_CHECKING:
     from calibrant.compiled.versions import show_versions
     from calibrant.curves import Point, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
     from calibrant.decisions import BestThreshold, Cost, Regret, RegretCurve, RiskCoverage
-    from calibrant.estimators import (
-        Bayes,
-        Beta,
-        BetaKernel,
-        Binned,
-        Cumulative,
-        Debiased,
-        Density,
-        DensityBeta,
-        Isotonic,
-        Smooth,
-        Sweep,
-        Variational,
-        estimator_names,
-    )
+    from calibrant.estimators import estimator_names
+    from calibrant.estimators.bayes import Bayes
+    from calibrant.estimators.beta import Beta
+    from calibrant.estimators.beta_kernel import BetaKernel
+    from calibrant.estimators.binned import Binned
+    from calibrant.estimators.cumulative import Cumulative
+    from calibrant.estimators.debiased import Debiased
+    from calibrant.estimators.density import Density
+    from calibrant.estimators.density_beta import DensityBeta
+    from calibrant.estimators.isotonic import Isotonic
+    from calibrant.estimators.smooth import Smooth
+    from calibrant.estimators.sweep import Sweep
+    from calibrant.estimators.variational import Variational
     from calibrant.inference.comparison import Comparison
     from calibrant.inference.map_comparison import MapComparison
     from calibrant.inference.recommendation import Recommendation
@@ -63,10 +61,6 @@ _PACKAGES = {
     "calibrant.compiled.versions": ("show_versions",),
     "calibrant.curves": ("Point", "ReliabilityCurve", "ReliabilityDiagram", "ScoreHistogram"),
     "calibrant.decisions": ("BestThreshold", "Cost", "Regret", "RegretCurve", "RiskCoverage"),
-    "calibrant.estimators": (
-        *("Bayes", "Beta", "BetaKernel", "Binned", "Cumulative", "Debiased", "Density", "DensityBeta"),
-        *("Isotonic", "Smooth", "Sweep", "Variational", "estimator_names"),
-    ),
     "calibrant.inference.comparison": ("Comparison",),
     "calibrant.inference.map_comparison": ("MapComparison",),
     "calibrant.inference.recommendation": ("Recommendation",),
@@ -75,7 +69,8 @@ _PACKAGES = {
     "calibrant.maps": ("Calibrator", "calibrator_names"),
     "calibrant.sketch": ("Sketch",),
 }
-# Where each name lives. It is imported when first asked for, so that the command line starts at once.
+# The package of each name; all others are those of `calibrant.estimators`. A name is imported when it is
+# first asked for, so that the command line starts at once.
 _HOME = {name: package for package, names in _PACKAGES.items() for name in names}
 _MODULES = ("experiment", "plot", "published")
 
@@ -140,9 +135,9 @@ def __getattr__(name: str) -> Any:
         return import_module(f"calibrant.{name}")
     if name == "__version__":
         return import_module("importlib.metadata").version("calibrant")
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    value = globals()[name] = getattr(import_module(_HOME.get(name, "calibrant.estimators")), name)
     return value
 
 

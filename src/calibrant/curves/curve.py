@@ -23,8 +23,8 @@ from calibrant.curves.histogram import (
     subject,
 )
 from calibrant.curves.posterior_curve import at_each_score, through_all_scores
-from calibrant.estimators import Bayes, Density
-from calibrant.estimators.density import DensityFit
+from calibrant.estimators.bayes import Bayes
+from calibrant.estimators.density import Density, DensityFit
 from calibrant.estimators.density_beta import DensityBeta, density_by
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs.codec import (

@@ -23,8 +23,8 @@ from calibrant.curves.histogram import (
     frequency_cells,
     subject,
 )
-from calibrant.estimators import Binned, parse
-from calibrant.estimators.binned import mapped
+from calibrant.estimators import parse
+from calibrant.estimators.binned import Binned, mapped
 from calibrant.inputs.codec import UNIT, Allow, Level, Probability, Size, check_lengths, check_order
 from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import percent, size_name

@@ -1,8 +1,8 @@
 """Estimators of the calibration error: one file each, found by name in the registry."""
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import Any
 
-from calibrant.compiled.lazy import lazy_names
 from calibrant.estimators.base import (
     NORMS,
     Entry,
@@ -25,45 +25,16 @@ from calibrant.estimators.registry import (
     register,
 )
 
-if TYPE_CHECKING:
-    from calibrant.estimators.bayes import Bayes, BayesFit
-    from calibrant.estimators.beta import Beta
-    from calibrant.estimators.beta_kernel import BetaKernel
-    from calibrant.estimators.binned import Binned
-    from calibrant.estimators.cumulative import Cumulative
-    from calibrant.estimators.debiased import Debiased
-    from calibrant.estimators.density import Density
-    from calibrant.estimators.density_beta import DensityBeta
-    from calibrant.estimators.foreign import Function
-    from calibrant.estimators.isotonic import Isotonic
-    from calibrant.estimators.smooth import Smooth
-    from calibrant.estimators.sweep import Sweep
-    from calibrant.estimators.variational import Variational
-
 __all__ = [
     "FIFTEEN",
     "NORMS",
-    "Bayes",
-    "BayesFit",
-    "Beta",
-    "BetaKernel",
-    "Binned",
-    "Cumulative",
-    "Debiased",
-    "Density",
-    "DensityBeta",
     "Entry",
     "Estimator",
     "EstimatorLike",
     "Fit",
-    "Function",
-    "Isotonic",
     "Norm",
-    "Smooth",
     "SupportsFit",
-    "Sweep",
     "ValueFit",
-    "Variational",
     "check_norm",
     "describe",
     "estimator_names",
@@ -73,11 +44,11 @@ __all__ = [
     "resolve",
 ]
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        **{module: (name,) for module, name in CLASSES},
-        "bayes": ("Bayes", "BayesFit"),
-        "foreign": ("Function",),
-    },
-)
+_MODULES = {name: module for module, name in CLASSES}
+
+
+def __getattr__(name: str) -> Any:
+    # The classes of estimators are imported when they are first asked for.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -369,7 +369,7 @@ def chosen_bins(estimator: Any, n_bins: Any, strategy: str | None) -> Any:
     """
     if n_bins is None and strategy is None:
         return estimator
-    from calibrant.estimators import Binned
+    from calibrant.estimators.binned import Binned
 
     strategy = "uniform" if strategy is None else strategy
     check_choice("strategy", strategy, ("uniform", "quantile"))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.estimators import Binned
+from calibrant.estimators.binned import Binned
 from calibrant.score_data import Array, Sample, tally
 
 CELLS = 400

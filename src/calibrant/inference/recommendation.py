@@ -10,7 +10,8 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.curve import Progress
-from calibrant.estimators import Estimator, Function, resolve
+from calibrant.estimators import Estimator, resolve
+from calibrant.estimators.foreign import Function
 from calibrant.inference.population import CalibrationCurve, Population
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable
 from calibrant.inputs.codec import Amount, Bounds, Count, Number, Probability

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.estimators import Density
+from calibrant.estimators.density import Density
 from calibrant.maps.forms import Bounded, Form, Formula, Table, VennAbersPair
 from calibrant.maps.venn_abers import venn_abers
 from calibrant.parallel import cached_property
