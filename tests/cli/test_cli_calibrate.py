@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import calibrant
-from calibrant import Calibrator, cli, data
+from calibrant import Calibrator, Sketch, cli, data
 from calibrant.data import map_files
 
 RNG = np.random.default_rng(11)
@@ -249,13 +249,25 @@ def test_an_output_that_fails_leaves_the_old_one(here):
     }
 
 
+def test_classes_have_the_given_names(here):
+    names = ("--class-names", "well,ill")
+    assert "map of the score of class ill" in run("fit", "one.csv", *names, "-o", "map.json")
+    assert Calibrator.load("map.json").class_names_ == ("well", "ill")
+    sketch = Sketch("binary").update(OUTCOME, SCORE)
+    sketch.save("one.sketch")
+    run("fit", "one.sketch", *names, "-o", "again.json")
+    assert Calibrator.load("again.json").class_names_ == ("well", "ill")
+    assert "class ill\n" in run("compare", "one.csv", "--method", "temperature", *names)
+    assert "2 classes" in run("fit", "one.csv", "--class-names", "a,b,c", "-o", "map.json", code=2)
+
+
 def test_maps_are_compared(here):
     words = ("compare", "one.csv", "--method", "temperature", "--method", "logistic", "--folds", "4")
     output = run(*words)
     assert output.startswith("best: logistic, significantly better than all others")
     for title in ("log loss", "Brier score", "ECE"):
         assert f"  {title}" in output
-    assert "notion of the ECE  binary\n" in output
+    assert "notion of the ECE  binary, class 1\n" in output
     assert "data               600 rows in 4 folds, seed 0\n" in output
     values = json.loads(run(*words, "--json"))
     assert values["value"] == values["best"] == "logistic"

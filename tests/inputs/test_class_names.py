@@ -5,6 +5,9 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib.figure import Figure
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 import calibrant
 from calibrant.cli import main
@@ -65,6 +68,60 @@ def test_other_results_have_the_names():
         assert list(each) == [result.label for result in each.values()] == NAMES
     options = {"estimators": ["uniform"], "repetitions": 30, "class_names": ["well", "ill"]}
     assert calibrant.recommend(RISK, **options).label == "ill"
+
+
+def test_calibrators_keep_the_names(tmp_path):
+    calibrator = calibrant.Calibrator("sigmoid", class_names={1: "dog", 0: "cat"}).fit(PROB, LABEL)
+    plain = calibrant.Calibrator("sigmoid").fit(PROB, LABEL)
+    assert plain.class_names_ is None
+    assert calibrator.classes_ == plain.classes_
+    np.testing.assert_array_equal(calibrator.predict_proba(PROB), plain.predict_proba(PROB))
+    calibrator.save(tmp_path / "map.json")
+    for each in (calibrator, calibrant.Calibrator.load(tmp_path / "map.json")):
+        assert each.class_names_ == ("cat", "dog", "2")
+        assert "classes     cat, dog and 2" in str(each)
+        assert [line.split()[0] for line in str(each).splitlines()[-3:]] == ["cat", "dog", "2"]
+    params = calibrator.get_params()
+    assert params["class_names"] == {1: "dog", 0: "cat"}
+    assert clone(calibrator).get_params() == params
+    assert not hasattr(calibrator.set_params(class_names=["x", "y"]), "class_names_")
+    with pytest.raises(calibrant.InputError, match="class_names must name 3 classes"):
+        calibrator.fit(PROB, LABEL)
+    assert calibrator.fit(RISK, ILL).class_names_ == ("x", "y")
+
+
+def test_a_calibrator_of_a_sketch_has_its_names():
+    sketch = calibrant.Sketch("binary", pos_label=1, class_names=NAMES).update(LABEL, PROB)
+    calibrator = sketch.calibrator("beta")
+    assert calibrator.classes_ == ((0, 2), 1)
+    assert calibrator.class_names_ == ("('cat', 'eel')", "dog")
+    by_class = calibrant.Sketch("classwise", class_names=NAMES).update(LABEL, PROB).calibrator("beta")
+    assert by_class.class_names_ == tuple(NAMES)
+
+
+def test_compared_calibrators_say_which_class_the_error_is_about():
+    options = {"methods": ["temperature"], "notion": "binary", "pos_label": 2}
+    named = calibrant.compare_calibrators(PROB, LABEL, class_names=NAMES, **options)
+    plain = calibrant.compare_calibrators(PROB, LABEL, **options)
+    assert (named.label, plain.label) == ("eel", 2)
+    assert "notion of the ECE  binary, class eel" in str(named)
+    assert named.table == plain.table
+    assert type(named).from_json(named.to_json()) == named
+    with pytest.raises(calibrant.InputError, match="class_names must name 3 classes"):
+        calibrant.compare_calibrators(PROB, LABEL, class_names=["a"], **options)
+
+
+def test_a_display_has_the_names():
+    display = pytest.importorskip("calibrant.sklearn").ReliabilityDisplay
+    axes = [Figure().subplots() for _ in range(2)]
+    given = {"pos_label": 2, "class_names": NAMES}
+    drawn = display.from_predictions(LABEL, PROB, ax=axes[0], **given)
+    model = LogisticRegression().fit(PROB, LABEL)
+    display.from_estimator(model, PROB, LABEL, ax=axes[1], **given)
+    assert drawn.pos_label == drawn.curve.label == drawn.diagram.label == "eel"
+    assert [ax.get_xlabel() for ax in axes] == ["score of class eel"] * 2
+    with pytest.raises(calibrant.InputError, match="class_names must be distinct"):
+        display.from_predictions(LABEL, PROB, class_names=["a", "a", "b"])
 
 
 def test_decisions_have_the_names():

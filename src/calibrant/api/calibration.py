@@ -30,7 +30,8 @@ if TYPE_CHECKING:
         ReliabilityDiagram,
         ScoreHistogram,
     )
-    from calibrant.estimators import Binned, EstimatorLike, Norm
+    from calibrant.estimators import EstimatorLike, Norm
+    from calibrant.estimators.binned import Binned
     from calibrant.inference.comparison import Comparison
     from calibrant.inference.map_comparison import MapComparison
     from calibrant.inference.recommendation import Recommendation
@@ -352,8 +353,8 @@ def compare(
     inputs.same_rows(**{f"model {name!r}": scores for name, scores in models.items()})
     for name, scores in zip(names, models.values(), strict=True):
         with inputs.within(f"model {name!r}"):
-            asked = y_true, scores, notion, sample_weight, labels, pos_label, cluster
-            tasks[name] = build_task(*asked, counts=counts, percent=percent)
+            arguments = y_true, scores, notion, sample_weight, labels, pos_label, cluster
+            tasks[name] = build_task(*arguments, counts=counts, percent=percent)
     notions = {name: task.notion.name for name, task in tasks.items()}
     if len(set(notions.values())) > 1:
         hint = "vectors and matrices differ: name the notion"
@@ -361,8 +362,8 @@ def compare(
     called = class_names_of(y_true, tasks[names[0]].labels, class_names)
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
     steps = inputs.Steps(inputs.progress(progress), sum(map(count_steps, tasks.values())))
-    found = compare_tasks(tasks, first, step=steps, n_resamples=n_resamples, **options)
-    return rename_classes(found, called)
+    comparison = compare_tasks(tasks, first, step=steps, n_resamples=n_resamples, **options)
+    return rename_classes(comparison, called)
 
 
 @inputs.helpful
@@ -380,6 +381,7 @@ def compare_calibrators(
     cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | None = None,
     percent: bool = False,
 ) -> MapComparison:
@@ -408,6 +410,9 @@ def compare_calibrators(
         Seed of the folds and of the simulations, which the result records; None draws a new seed.
     sample_weight, counts, cluster, labels, pos_label, percent
         As for `estimate`.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
     progress : callable, optional
         Called as progress(done, total).
 
@@ -431,6 +436,7 @@ def compare_calibrators(
     >>> result.best, result["beta"].log_loss.difference.high < 0
     ('beta', True)
     """
+    from calibrant.curves import rename_classes
     from calibrant.inference.map_comparison import compare_maps
     from calibrant.maps.calibrator import refuse_swapped
 
@@ -441,9 +447,10 @@ def compare_calibrators(
     data = read(
         y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
     )
-    asked = default_notion(notion, vector=data.score.ndim == 1)
+    names = inputs.class_names(data.labels, class_names)
+    notion_of_error = default_notion(notion, vector=data.score.ndim == 1)
     options: dict[str, Any] = {"level": level, "rng": rng, "progress": inputs.progress(progress)}
-    return compare_maps(data, asked, methods=methods, cv=cv, **options)
+    return rename_classes(compare_maps(data, notion_of_error, methods=methods, cv=cv, **options), names)
 
 
 @inputs.helpful
@@ -922,7 +929,7 @@ def recommend(
     if percent:
         inputs.check_percent(float(data.score.max()))
     names = inputs.class_names(data.labels, class_names)
-    found = rank_estimators(
+    recommendation = rank_estimators(
         data,
         default_notion(notion, vector=data.score.ndim == 1),
         n=n,
@@ -931,4 +938,4 @@ def recommend(
         rng=rng,
         progress=inputs.progress(progress),
     )
-    return rename_classes(found, names)
+    return rename_classes(recommendation, names)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.options import DATA, EXITS, options, output
+from calibrant.cli.options import DATA, EXITS, names_file, options, output
 from calibrant.cli.output import check_outputs, printable, tell, tell_json, write
 from calibrant.cli.progress import Bar
 from calibrant.cli.source import CommandInput, has_matrix, name_of, read_rows, read_source, refusing, settled
@@ -31,7 +31,7 @@ def calibrate() -> None:
 
 
 @calibrate.command(epilog=EXITS)
-@options("path", *DATA)
+@options("path", *DATA, "class_names")
 @click.option(
     "--notion",
     metavar="NAME",
@@ -55,8 +55,7 @@ def fit(file: str, method: str, out: Path, **given: Any) -> None:
       calibrant calibrate fit 'may/*.parquet' --label target --scores 'p_*' -o map.json
       calibrant calibrate fit predictions.csv --method temperature -o map.json
     """
-    check_outputs([file], out, format=given["format"])
-
+    check_outputs([file, names_file(given["class_names"])], out, format=given["format"])
     known = settled(given, single_score=True)
 
     def fitted(source: CommandInput) -> Calibrator:
@@ -80,7 +79,7 @@ def _about(calibrator: Calibrator) -> str:
     if not calibrator.is_vector:
         return f"{len(calibrator.classes_)} classes"
     notion = get_notion(calibrator.notion_)
-    label = notion.label(calibrator.classes_, 1)
+    label = notion.label(calibrator.class_names_ or calibrator.classes_, 1)
     return f"the {notion.reading.score}" if label is None else f"the score of class {label}"
 
 
@@ -144,7 +143,7 @@ def apply(
 
 
 @calibrate.command(epilog=EXITS)
-@options("file", *DATA, "cluster", "notion")
+@options("file", *DATA, "class_names", "cluster", "notion")
 @click.option(
     "--method",
     "methods",

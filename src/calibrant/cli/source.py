@@ -33,7 +33,15 @@ COLUMNS = (
     *("groups", "cluster", "format", "percent"),
 )
 #: Functions whose results name classes.
-NAMED = ("assess", "best_threshold", "estimate", "regret", "regret_curve", "reliability_curve")
+NAMED = (
+    "assess",
+    "best_threshold",
+    "compare_calibrators",
+    "estimate",
+    "regret",
+    "regret_curve",
+    "reliability_curve",
+)
 #: The notion of a pair of columns: whether a prediction was right, and how sure it was.
 OF_PAIRS = "correctness"
 
@@ -234,12 +242,13 @@ class CommandInput:
         columns, positive = self.columns, None
         if not self.options:
             (sketch,) = self.rows
+            sketch = sketch if self.class_names is None else sketch._with_class_names(self.class_names)
             calibrator, positive = sketch.calibrator(method), sketch.positive
         else:
             labels, scores = self.rows
             known = {name: self.options[name] for name in ("labels", "pos_label")}
             weights = {name: self.options[name] for name in ("sample_weight", "counts")}
-            calibrator = Calibrator(method, **known)
+            calibrator = Calibrator(method, class_names=self.class_names, **known)
             if notion is None:
                 calibrator.fit(scores, labels, **weights)
             else:
@@ -272,6 +281,7 @@ def read_rows(file: str, given: dict[str, Any]) -> CommandInput:
         list(data.cautions),
         data.groups,
         arguments(data) | clusters,
+        read_class_names(given.get("class_names")),
     )
 
 
@@ -366,12 +376,12 @@ def read_source(
             ask(_few_rows(notion))
         if not given["quiet"]:
             note(f"{size}: read as sums, not rows; memory does not grow with them")
-        source = _of_files(file, given)
+        source = replace(_of_files(file, given), class_names=names)
     else:
         source = read_rows(file, given)
     if given["pos_label"] is not None and not (source.vector or source.notion.is_binary):
         raise Refused("--pos-label asks about one class of several: add --notion binary")
-    return replace(source, class_names=names)
+    return source
 
 
 def _few_rows(notion: str | None) -> CommandInput:

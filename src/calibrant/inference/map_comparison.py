@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from calibrant.inference.multiplicity import each_level
 from calibrant.inputs import ROUNDING, InputError, Predictions, Seed, Serializable
 from calibrant.inputs.codec import Bounds, Count, Level
 from calibrant.inputs.printed import Block, Printed, Table
-from calibrant.inputs.wording import counted, percent, with_ends
+from calibrant.inputs.wording import about, counted, percent, with_ends
 from calibrant.maps.folds import cross_fitted, methods_for, rows_in_folds
 from calibrant.maps.methods import canonical_name
 from calibrant.parallel import one_blas_thread
@@ -77,6 +77,8 @@ class MapComparison(Printed, Serializable):
         One entry for each method, sorted by log loss.
     notion : str
         Notion of the calibration error.
+    label : object
+        The class that the calibration error is about; None for notions of no single class.
     rows, folds : int
     level : float
         Level of all intervals.
@@ -87,6 +89,7 @@ class MapComparison(Printed, Serializable):
     _computed: ClassVar[tuple[str, ...]] = ("best", "best_group")
     table: tuple[MapLosses, ...]
     notion: str
+    label: Any
     rows: Annotated[int, Bounds(2)]
     folds: Annotated[int, Bounds(2)]
     level: Level
@@ -141,7 +144,7 @@ class MapComparison(Printed, Serializable):
             yield Table(["method", title, interval, change, interval], rows, names=1)
         yield "identity", "the scores as they are"
         yield "differences", "paired by row; those of log loss are simultaneous over all methods"
-        yield "notion of the ECE", self.notion
+        yield "notion of the ECE", about(self.notion, self.label)
         yield "data", f"{counted(self.rows, 'row')} in {self.folds} folds, seed {self.seed}"
 
     def _differences(self, name: str) -> list[IntervalEstimate | None]:
@@ -209,7 +212,8 @@ def compare_maps(
         from_best = _paired(data, losses[name], losses[lowest], simultaneous_level)
         table.append(MapLosses(name, log_loss, brier, error, infinite, from_best))
     table.sort(key=lambda row: (row.log_loss.value, row.infinite_rows))
-    return MapComparison(tuple(table), notion.name, data.n_rows, int(fold.max()) + 1, level, seed)
+    label, folds = tasks[IDENTITY].label, int(fold.max()) + 1
+    return MapComparison(tuple(table), notion.name, label, data.n_rows, folds, level, seed)
 
 
 def _count_rows(data: Predictions, which: Array) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal, Self
@@ -39,7 +39,7 @@ BENDING = ("auto", "spline")
 # Methods that have `coef_` and `intercept_`.
 LINEAR = ("temperature", "sigmoid", "logistic", "beta")
 # Parameters of the constructor of `Calibrator`.
-PARAMETERS = ("method", "monotone", "from_logits", "labels", "pos_label")
+PARAMETERS = ("method", "monotone", "from_logits", "labels", "pos_label", "class_names")
 
 
 class NotFittedError(InputError, AttributeError):
@@ -85,11 +85,16 @@ class Calibrator(Printed):
         The class of each column, as in `calibrant.ece`.
     pos_label : label, optional
         The positive class of 1-D scores, as in `calibrant.ece`.
+    class_names : sequence or mapping, optional
+        Names of the classes in the printed calibrator: in the order of the columns (1-D scores: negative,
+        positive), or by label.
 
     Attributes
     ----------
     classes_ : tuple
         The class of each column; for 1-D scores the negative and the positive class.
+    class_names_ : tuple of str or None
+        Name of each of the classes; None without `class_names`.
     n_ : float
         Effective number of rows used by `fit`.
     columns_ : tuple of str or None
@@ -124,12 +129,14 @@ class Calibrator(Printed):
         from_logits: bool = False,
         labels: Sequence[Hashable] | None = None,
         pos_label: Hashable = None,
+        class_names: Sequence[str] | Mapping[Any, str] | None = None,
     ) -> None:
         self.method = canonical_name(method)
         self.monotone = monotone
         self.from_logits = from_logits
         self.labels = labels
         self.pos_label = pos_label
+        self.class_names = class_names
         self._problems: list[BinaryProblem] = []
         self._forms: list[Form] = []
         self._bands: list[dict[float, Band]] = []
@@ -272,14 +279,15 @@ class Calibrator(Printed):
             raise InputError(
                 "method", "be a map of one score", self.method, hint="it needs the scores of all classes"
             )
-        self.classes_, self.columns_ = task.labels, None
+        self._set_classes(task.labels)
         self._vector = not task.notion.classwise
         self._positive = task.positive
         if task.notion.is_binary and task.positive is not None:
             # Only one class is mapped: the other classes together are the negative class.
-            others = tuple(label for label in self.classes_ if label != self.classes_[task.positive])
-            positive = self.classes_[task.positive]
-            self.classes_, self._positive = (others[0] if len(others) == 1 else others, positive), 1
+            self.classes_ = _against_others(self.classes_, task.positive)
+            if self.class_names_ is not None:
+                self.class_names_ = tuple(map(str, _against_others(self.class_names_, task.positive)))
+            self._positive = 1
         return self._fit_each(task)
 
     @one_blas_thread()
@@ -292,7 +300,7 @@ class Calibrator(Printed):
             Scores, labels and weights, as `calibrant.inputs.predictions` returns them.
         """
         self._check_choices()
-        self.classes_, self.columns_ = data.labels, None
+        self._set_classes(data.labels)
         self._vector = data.score.ndim == 1
         self._positive = data.positive
         two = self._vector or len(data.labels) == 2
@@ -462,6 +470,7 @@ class Calibrator(Printed):
             vector=self._vector,
             classes=tuple(self.classes_),
             positive=self._positive,
+            class_names=self.class_names_,
             n=self.n_,
             columns=self.columns_,
             maps=tuple(self._forms),
@@ -496,8 +505,9 @@ class Calibrator(Printed):
         True
         """
         saved = SavedCalibrator.from_json(text)
-        made = cls(saved.method, from_logits=saved.from_logits)
-        made.classes_, made.n_, made.columns_ = saved.classes, saved.n, saved.columns
+        made = cls(saved.method, from_logits=saved.from_logits, class_names=saved.class_names)
+        made.classes_, made.class_names_ = saved.classes, saved.class_names
+        made.n_, made.columns_ = saved.n, saved.columns
         made.notion_ = get_notion(saved.notion).name
         made._vector, made._positive = saved.vector, saved.positive
         made._forms, made._multiclass = list(saved.maps), saved.multiclass
@@ -644,11 +654,15 @@ class Calibrator(Printed):
             yield "data", "not fitted"
             return
         yield "data", sample_size(self.n_)
-        yield "classes", few_of([str(label) for label in self.classes_], 6)
+        names = self.class_names_ or tuple(map(str, self.classes_))
+        yield "classes", few_of(names, 6)
         if self.method in LINEAR:
             rows = self._coefficients()
             head = ["intercept", *(f"coefficient {k}" for k in range(1, rows.shape[1]))]
-            yield Table(head, [[number(value) for value in row] for row in rows.tolist()])
+            cells = [[number(value) for value in row] for row in rows.tolist()]
+            if by_class := len(cells) > 1:
+                head, cells = ["class", *head], [[name, *row] for name, row in zip(names, cells, strict=True)]
+            yield Table(head, cells, names=int(by_class))
 
     def _coefficients(self) -> Array:
         """Return a row for each map: its intercept and its coefficients."""
@@ -721,6 +735,12 @@ class Calibrator(Printed):
             score = score[:, [classes_of_names.index(label) for label in self.classes_]]
         return score.astype(np.float64, copy=False)
 
+    def _set_classes(self, labels: tuple[Any, ...]) -> None:
+        """Store the class of each column and its name; the columns of scores have no names so far."""
+        names = inputs.class_names(labels, self.class_names)
+        self.classes_, self.class_names_ = labels, tuple(names.values()) or None
+        self.columns_: tuple[str, ...] | None = None
+
     def _check_choices(self) -> None:
         """Refuse unknown or conflicting parameters."""
         inputs.check_choice("method", self.method, METHODS)
@@ -733,6 +753,12 @@ class Calibrator(Printed):
     def _check_fitted(self) -> None:
         if not hasattr(self, "classes_"):
             raise NotFittedError
+
+
+def _against_others(classes: tuple[Any, ...], positive: int) -> tuple[Any, Any]:
+    """Return what all classes but the positive one are together, and the positive one."""
+    others = classes[:positive] + classes[positive + 1 :]
+    return others[0] if len(others) == 1 else others, classes[positive]
 
 
 def calibrator_names() -> dict[str, str]:

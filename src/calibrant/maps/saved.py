@@ -75,6 +75,8 @@ class SavedCalibrator(Serializable):
         The class of each column; for a score vector, the negative and the positive class.
     positive : int or None
         Column of the positive class.
+    class_names : tuple of str or None
+        Names of the classes, if any are given.
     n : float
         Effective number of rows of the fit.
     columns : tuple of str or None
@@ -96,6 +98,7 @@ class SavedCalibrator(Serializable):
     vector: bool
     classes: tuple[Hashable, ...]
     positive: Annotated[int, Bounds(0)] | None
+    class_names: tuple[str, ...] | None
     n: Annotated[float, Bounds(0, above=True)]
     columns: tuple[str, ...] | None
     maps: tuple[Form, ...]
@@ -142,6 +145,8 @@ class SavedCalibrator(Serializable):
         if self.vector if notion.classwise else not self.vector and not (notion.is_binary and count == 2):
             rule = f"be {not self.vector} for notion {self.notion!r} and {count} classes"
             raise InputError("vector", rule, self.vector)
+        if (names := self.class_names) is not None and not len(names) == len(set(names)) == count:
+            raise InputError("class_names", f"be {count} distinct names", names)
         if self.columns is not None and len(self.columns) != (1 if self.vector else count):
             got = str(len(self.columns))
             raise InputError("columns", "be one for a vector of scores, else one for each class", got=got)

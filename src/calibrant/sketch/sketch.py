@@ -421,7 +421,7 @@ class Sketch(Printed):
         >>> sketch.calibrator().predict_proba([0.3, 0.7]).round(2)
         array([0.09, 0.47])
         """
-        return Calibrator(method, monotone=monotone)._fit_task(self._task)
+        return Calibrator(method, monotone=monotone, class_names=self._class_names)._fit_task(self._task)
 
     def curve(self, **options: Any) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Fit the reliability curve; see `calibrant.reliability_curve` for the options."""

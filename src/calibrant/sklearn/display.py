@@ -16,6 +16,7 @@ from calibrant.curves import (
     curve_of,
     diagram_of,
     each_problem,
+    rename_classes,
 )
 from calibrant.inputs.house_style import CALIBRATED
 from calibrant.plot.canvas import CORNERS, legend, words
@@ -187,7 +188,8 @@ class ReliabilityDisplay:
         X, y
             Data that the model has not seen.
         n_bins, strategy, pos_label, ax, ref_line, sample_weight, counts, **kwargs
-            As for `from_predictions`, which also takes `method`, `bandwidth`, `level` and `rng`.
+            As for `from_predictions`, which also takes `class_names`, `method`, `bandwidth`,
+            `level` and `rng`.
         name : str, optional
             Name in the legend; that of the model's class by default.
         notion : {"binary", "confidence"}, optional
@@ -234,6 +236,7 @@ class ReliabilityDisplay:
         sample_weight: Any = None,
         counts: Any = None,
         labels: Any = None,
+        class_names: Any = None,
         percent: bool = False,
         **kwargs: Any,
     ) -> ReliabilityDisplay:
@@ -243,6 +246,9 @@ class ReliabilityDisplay:
         ----------
         y_true, y_prob, sample_weight, counts, labels, percent
             As for `ece`.
+        class_names : sequence or mapping, optional
+            Names of the classes in the picture: in the order of the columns (1-D scores: negative, positive),
+            or by label. `pos_label` of the display is such a name then.
         n_bins : int, optional
             Number of bins drawn over the curve; None for the curve alone.
         strategy : {"uniform", "quantile"}
@@ -291,5 +297,7 @@ class ReliabilityDisplay:
         assert task.rows is not None
         every = np.arange(task.rows.n)
         scores = task.problems[0].score if task.notion.is_binary else task.rows.take(every)[0]
+        names = inputs.class_names(task.labels, class_names)
+        curve, diagram = rename_classes(curve, names), rename_classes(diagram, names)
         display = cls(curve, diagram, scores, "Classifier" if name is None else name)
         return display.plot(ax=ax, ref_line=ref_line, **kwargs)
