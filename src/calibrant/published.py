@@ -318,11 +318,11 @@ def _density(scores: _Floats, outcomes: _Floats, bandwidth: _Floats, low: float)
         return [np.repeat(bin_of_row, 2, axis=-1) for bin_of_row in (both.real, both.imag)]
 
     groups, n = scores.shape[1:]
-    reach = np.minimum(3 * bandwidth.max(axis=0) / step, 3 * width).astype(np.intp)
-    order = np.argsort(-reach, kind="stable")  # alike bandwidths share a block, as wide as its widest kernel
+    radius = np.minimum(3 * bandwidth.max(axis=0) / step, 3 * width).astype(np.intp)
+    order = np.argsort(-radius, kind="stable")  # a block is as wide as its widest kernel
     value, size = np.empty((len(bandwidth), *scores.shape[:2])), 0
     while len(order):
-        fit = 20 * fft.next_fast_len(-(-(width + 2 * int(reach[order[0]]) + 8) // 20), real=True)
+        fit = 20 * fft.next_fast_len(-(-(width + 2 * int(radius[order[0]]) + 8) // 20), real=True)
         if fit != size:  # what all blocks of one size share
             size, margin = fit, (fit - width) // 2
             inside = slice(margin, margin + width)

@@ -32,7 +32,7 @@ from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, reca
 from calibrant.assessment.verdict import default_tolerance
 from calibrant.curves import ByClass, Progress, curve_of, diagram_of, each_problem, rename_classes
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
-from calibrant.estimators import Binned
+from calibrant.estimators.binned import Binned
 from calibrant.inference.clusters import ClusterAdjustment
 from calibrant.inference.estimate import MANY, ClassEstimates, estimate
 from calibrant.inference.interval_estimate import interval_deviate
@@ -222,7 +222,7 @@ def _assemble(
     drawn = curve_notion(headline.notion, n_classes=len(names))
     by_curve, curve_task = drawn.name, next(q for q in material.tasks if q.notion == drawn)
     by_class = next((q for q in material.tasks if q.notion.classwise), None)
-    asked = next((q for q in material.tasks if q.label is not None), None)
+    class_task = next((q for q in material.tasks if q.label is not None), None)
     estimates: dict[str, Estimate] = {}
     with background() as begin:
         options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
@@ -282,7 +282,7 @@ def _assemble(
         rows=material.rows,
         n=estimates[headline.notion.name].n,
         classes=names,
-        pos_label=None if asked is None or asked.positive is None else names[asked.positive],
+        pos_label=None if class_task is None or class_task.positive is None else names[class_task.positive],
         tolerance=default_tolerance(headline.notion, balance, len(names)) if tolerance is None else tolerance,
         level=level,
         seed=seed,
@@ -295,7 +295,7 @@ def _assemble(
         probability_transfer=done["probability_transfer", None],
         clinical=done.get(("clinical", None)),
         decision=done.get(("decision", None)),
-        auc=None if material.data is None or asked is None else _auc(asked),
+        auc=None if material.data is None or class_task is None else _auc(class_task),
         hard_labels=seen.decided,
     )
     steps.end()
@@ -421,8 +421,8 @@ def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Ar
         selected = codes == k
         rows = inputs.select_rows(data, selected)
         curve_task = curve_notion(headline, n_classes=len(data.labels))
-        asked = (CalibrationTask.of(rows, notion) for notion in (headline, curve_task))
-        groups.append(AssessedGroup(str(value), rows.n_rows, *asked))
+        tasks = (CalibrationTask.of(rows, notion) for notion in (headline, curve_task))
+        groups.append(AssessedGroup(str(value), rows.n_rows, *tasks))
     return groups
 
 
@@ -457,11 +457,11 @@ def _mean_gap(task: CalibrationTask, level: float) -> MeanGap | None:
     gap = (wy - ws) / w
     # The spread of a residual is at least that of an outcome at the frequency seen.
     variance = max((wss - 2 * wsy + wy) / w - gap * gap, 0.25 / effective)
-    reach, expected = (
+    margin, expected = (
         interval_deviate(level) * float(np.sqrt(max(part, 0.0) / effective))
         for part in (variance, (ws - wss) / w)
     )
-    return MeanGap(gap, max(gap - reach, -1.0), min(gap + reach, 1.0), min(expected, 1.0))
+    return MeanGap(gap, max(gap - margin, -1.0), min(gap + margin, 1.0), min(expected, 1.0))
 
 
 def _rows_of_classes(
@@ -543,8 +543,8 @@ def _balance(
     raw = (counts[1] - counts[0]) / n
     # The spread of a residual is at least that of an outcome at the frequency seen.
     spread = float(np.sqrt(max(square - raw * raw, 0.25 / effective) / effective))
-    reach = interval_deviate(level) * spread
-    return Balance(n, *counts, difference, min(raw - reach, difference), max(raw + reach, difference))
+    margin = interval_deviate(level) * spread
+    return Balance(n, *counts, difference, min(raw - margin, difference), max(raw + margin, difference))
 
 
 def _accuracy_of_sums(sketch: Sketch, task: CalibrationTask, level: float) -> Balance | None:

@@ -334,8 +334,8 @@ class Assessment(Printed, Serializable):
     def remarks(self) -> tuple[str, ...]:
         """Explanations where the numbers of the headline, of classes or of groups look contradictory."""
         tables = ((self.by_class, "class"), (self.by_group, "group"))
-        found = [line for rows, what in tables for line in text.row_remarks(rows, what, self.level)]
-        return (*self.estimate.remarks, *found)
+        remarks = [line for rows, what in tables for line in text.row_remarks(rows, what, self.level)]
+        return (*self.estimate.remarks, *remarks)
 
     @property
     def methods(self) -> str:
@@ -370,10 +370,10 @@ class Assessment(Printed, Serializable):
 
     def __repr__(self) -> str:
         alone = self.pos_label is None or get_notion(self.notion).canonical
-        asked = self.notion if alone else f"class {self.pos_label}"
+        main_notion = self.notion if alone else f"class {self.pos_label}"
         e, rows = self.estimate, f"{self.rows} {'row' if self.rows == 1 else plural('row')}"
         value, low, high = with_ends(e.value, e.low, e.high)
-        return f"Assessment({asked}, ECE {value} [{low}, {high}], {rows})"
+        return f"Assessment({main_notion}, ECE {value} [{low}, {high}], {rows})"
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Any:
         """Draw the headline's curve with its band and the bins; class-wise, one panel for each class."""

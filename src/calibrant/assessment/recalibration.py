@@ -90,9 +90,9 @@ class CrossFit:
     def of(cls, data: Predictions, seed: int, tempered: Callable[[], SoftmaxMap | None]) -> CrossFit | None:
         """Divide the rows; None of too few to learn and to judge."""
         data = _subsample(data)
-        units = data.n_rows if data.cluster is None else int(data.cluster.max()) + 1
+        n_units = data.n_rows if data.cluster is None else int(data.cluster.max()) + 1
         folds = REPORT.recalibration_folds
-        if units < 2 * folds or data.code.min() == data.code.max():
+        if n_units < 2 * folds or data.code.min() == data.code.max():
             return None
         return cls(*rows_in_folds(data, folds, np.random.default_rng(seed)), tempered)
 

@@ -271,10 +271,10 @@ def balance(assessment: Assessment) -> str:
 
 def rare_ratio(assessment: Assessment) -> str:
     """Return how many times too high or too low scores of a rare class are; empty if that is unsure."""
-    b, found = assessment.balance, assessment.clinical
-    if b is None or found is None or found.ratio is None or not 0 < b.frequency < REPORT.rare_frequency:
+    b, clinical = assessment.balance, assessment.clinical
+    if b is None or clinical is None or clinical.ratio is None or not 0 < b.frequency < REPORT.rare_frequency:
         return ""
-    return "" if found.ratio.low <= 1 <= found.ratio.high else _times(found.ratio)
+    return "" if clinical.ratio.low <= 1 <= clinical.ratio.high else _times(clinical.ratio)
 
 
 def performance(assessment: Assessment) -> str:
@@ -324,16 +324,16 @@ def rejected_subgroups(assessment: Assessment) -> str:
         if not n_bad:
             return f"Calibration is rejected for none of the {total} {plural(what)}.{untested}"
         every = "both" if total == 2 else f"all {total}"
-        some = every if n_bad == total else f"{n_bad} of {total}"
+        rejected = every if n_bad == total else f"{n_bad} of {total}"
         if not bad:
-            return f"Calibration is rejected for {some} {plural(what)}, all of them with small errors."
+            return f"Calibration is rejected for {rejected} {plural(what)}, all of them with small errors."
         largest = "the largest errors are " if len(bad) > LISTED else ""
         unknown = "".join(f" {line}" for line in row_remarks(bad, what, assessment.level))
         first = ", ".join(
             f"{short(called(row.name, what), 24)} ({points(row.estimate.value)} points)"
             for row in bad[:LISTED]
         )
-        return f"Calibration is rejected for {some} {plural(what)}: {largest}{first}.{unknown}{untested}"
+        return f"Calibration is rejected for {rejected} {plural(what)}: {largest}{first}.{unknown}{untested}"
     return ""
 
 
@@ -353,14 +353,14 @@ def decision(assessment: Assessment) -> list[str]:
 
 def cases(assessment: Assessment) -> str:
     """Return a sentence on how many of the cases the scores expect; empty where none is expected."""
-    found = assessment.clinical
-    if found is None or found.ratio is None:
+    clinical = assessment.clinical
+    if clinical is None or clinical.ratio is None:
         return ""
-    event = next(own.reading.event for name in assessment.estimates if (own := get_notion(name)).is_binary)
+    event = next(kind.reading.event for name in assessment.estimates if (kind := get_notion(name)).is_binary)
     whose = f"that the {event}" if event else f"of {called(assessment.pos_label)}"
-    ratio = found.ratio
+    ratio = clinical.ratio
     if ratio.value == 0:
-        return f"The outcome does not occur, and the scores expect {count(round(found.expected, 1))}."
+        return f"The outcome does not occur, and the scores expect {count(round(clinical.expected, 1))}."
     chance = ", a difference that chance can explain" if ratio.low <= 1 <= ratio.high else ""
     return f"Summed over all rows, the scores {whose} are {_times(ratio)}{chance}."
 
@@ -380,8 +380,8 @@ def _times(ratio: IntervalEstimate) -> str:
 
 def recommended(assessment: Assessment) -> bool:
     """Tell whether to recalibrate all scores: it is sure to help, and what the verdict is about."""
-    found = assessment.verdict
-    return recalibrating_helps(assessment) and found.finding in ("error", "cost") and found.state != "trust"
+    finding, state = assessment.verdict.finding, assessment.verdict.state
+    return recalibrating_helps(assessment) and finding in ("error", "cost") and state != "trust"
 
 
 def recalibrating_helps(assessment: Assessment) -> bool:

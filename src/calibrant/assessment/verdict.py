@@ -139,8 +139,8 @@ def verdict_of(assessment: Assessment) -> Verdict:
     """Return the verdict of an assessment; the largest finding that is sure decides."""
     state = error_state(assessment.estimate, assessment.tolerance)
     for finding in (_predictions, _groups, _cost):
-        if (found := finding(assessment, state)) is not None:
-            return found
+        if (result := finding(assessment, state)) is not None:
+            return result
     return _error(assessment, state)
 
 

@@ -179,8 +179,8 @@ def curve(
     if as_csv:
         tell(_table(curves).rstrip("\n"))
     elif as_json and (at or out is not None):
-        several = {"points": points} if len(points) > 1 else {}
-        tell_json((points[0] if points else {}) | {"level": given["level"]} | source.about | several)
+        all_points = {"points": points} if len(points) > 1 else {}
+        tell_json((points[0] if points else {}) | {"level": given["level"]} | source.about | all_points)
     elif as_json:
         measurement = [fit._thinned().to_dict() for fit in curves.values()]
         tell_json((measurement[0] if len(measurement) == 1 else {"curves": measurement}) | source.about)

@@ -189,8 +189,8 @@ def parse_integer(text: str) -> int | None:
 
 def one_column(role: str, name: Any) -> str:
     """Return what to do where several columns are named as groups, or an empty text."""
-    several = role == "groups" and ("," in name if isinstance(name, str) else isinstance(name, Sequence))
-    return "groups of several columns need one column that joins them, such as day-country" * several
+    many_columns = role == "groups" and ("," in name if isinstance(name, str) else isinstance(name, Sequence))
+    return "groups of several columns need one column that joins them, such as day-country" * many_columns
 
 
 def _label(header: ColumnHeader, requested: ColumnRequest) -> str | None:

@@ -58,15 +58,15 @@ def expanded(paths: Any, format: str | None = None) -> list[str]:
     Of a folder, and the folders in it, these are the files in a format of `IN_FOLDERS`; names that begin
     with a dot or an underscore are left out, as those of temporary files do. "-" is standard input.
     """
-    several = [paths] if isinstance(paths, str | os.PathLike) or not isinstance(paths, Iterable) else [*paths]
-    for path in several:
+    given = [paths] if isinstance(paths, str | os.PathLike) or not isinstance(paths, Iterable) else [*paths]
+    for path in given:
         if not isinstance(path, str | os.PathLike):
             raise InputTypeError("paths", "be a path, a pattern or several of these", path)
-    if not several:
-        raise InputError("paths", "name at least one file", several, got="none")
+    if not given:
+        raise InputError("paths", "name at least one file", given, got="none")
     if format is not None:
         check_choice("format", format, FORMATS)
-    files = [file for path in several for file in _files(os.fspath(path), format)]
+    files = [file for path in given for file in _files(os.fspath(path), format)]
     known: set[str] = set()
     for file in files:
         if (real := os.path.realpath(file)) in known:

@@ -252,23 +252,23 @@ def _of_packed(batches: Iterable[Any]) -> Sums:
 
 def _joined(parts: Iterable[Sums]) -> Sums:
     # Into a new one: what a worker of Dask holds may be asked for again.
-    whole = Sums()
+    total = Sums()
     for piece_sums in parts:
-        whole.add(piece_sums)
-    return whole
+        total.add(piece_sums)
+    return total
 
 
 def _summed(pieces: Generator[Any], request: Request, threads: int = 1) -> Sums:
     """Sum up pieces, several side by side, and add them in their order."""
-    whole = Sums()
+    total = Sums()
     with closing(pieces):
         if threads == 1:
             for piece in pieces:
-                whole.take(piece, request)
-            return whole
+                total.take(piece, request)
+            return total
         for piece_sums in side_by_side(lambda piece: Sums().take(piece, request), pieces, threads):
-            whole.add(piece_sums)
-    return whole
+            total.add(piece_sums)
+    return total
 
 
 # Rows of a piece
@@ -320,8 +320,8 @@ def label_of(value: Any) -> Any:
     """Return a label as a number or a text: booleans and whole floats are integers."""
     value = _bare(value)
     value = float(value) if isinstance(value, Decimal) else value
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**63
-    return int(value) if whole or isinstance(value, bool) else value
+    is_integer = isinstance(value, float) and value.is_integer() and abs(value) < 2**63
+    return int(value) if is_integer or isinstance(value, bool) else value
 
 
 def _predictions(rows: Any, request: Request) -> inputs.Predictions | None:
@@ -428,8 +428,8 @@ def _refuse_scores(name: str, fault: Fault, sums: Sums, request: Request) -> NoR
 def _refuse_weights(fault: Fault, sums: Sums, request: Request) -> NoReturn:
     if fault.least < 0 or fault.most == np.inf:
         value = fault.least if fault.least < 0 else fault.most
-        whole = int(value) if value.is_integer() else value
-        _refuse(request.called("w"), "be finite and at least 0", whole, fault, sums)
+        shown = int(value) if value.is_integer() else value
+        _refuse(request.called("w"), "be finite and at least 0", shown, fault, sums)
     limits = f"be 0 or lie between {1 / HEAVIEST:g} and {HEAVIEST:g}"
     _refuse(request.called("w"), "be below 2^63" if request.counts else limits, fault.least, fault, sums)
 

@@ -111,8 +111,8 @@ class BestThreshold(Printed, Serializable):
         ends = [min(each, 1 - each) for each in (self.value, self.implied_threshold) if 0 < each < 1]
         # Costs far above both marks would press these together.
         bottom, worst = min(*self.costs, self.cost), max(self.cost_as_is, self.cost)
-        reach = max(4 * (worst - bottom), 0.3 * (max(self.costs) - bottom), 1e-9)
-        return min(ends, default=0.5) < NEAR, bottom - 0.2 * reach, bottom + reach
+        height = max(4 * (worst - bottom), 0.3 * (max(self.costs) - bottom), 1e-9)
+        return min(ends, default=0.5) < NEAR, bottom - 0.2 * height, bottom + height
 
     def __float__(self) -> float:
         return self.value

@@ -48,9 +48,9 @@ class DensityBetaFit(DensityFit):
     def width(self) -> Array:
         """Mean standard deviation of the kernel, weighted by the density."""
         mass = self.density * self.share
-        whole = mass.sum(axis=-1)
+        total = mass.sum(axis=-1)
         return np.divide(
-            (mass * self._widths).sum(axis=-1), whole, out=np.zeros(whole.shape), where=whole > 0
+            (mass * self._widths).sum(axis=-1), total, out=np.zeros(total.shape), where=total > 0
         )
 
     @property
@@ -177,9 +177,9 @@ class DensityBeta(Estimator):
         score, share = low + (high - low) * z, (high - low) * share
         mass, positive = np.moveaxis(smoothed, -1, 0)
         inner = total[..., 0] - boundary_mass[..., 0].sum(axis=-1)
-        whole = (mass * share).sum(axis=-1)
+        smoothed_mass = (mass * share).sum(axis=-1)
         # One constant for both: what is left of the rows, over the integral of all kernels.
-        factor = np.divide(inner, whole, out=np.ones(inner.shape), where=whole > 0)[..., None]
+        factor = np.divide(inner, smoothed_mass, out=np.ones(inner.shape), where=smoothed_mass > 0)[..., None]
         factor = factor / total[..., :1]
         residual = data.bins(np.array([])).gap[..., 0]
         return DensityBetaFit(

@@ -17,7 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant import inputs, published
-from calibrant.estimators import FIFTEEN, Density, DensityBeta, Estimator, resolve
+from calibrant.estimators import FIFTEEN, Estimator, resolve
+from calibrant.estimators.density import Density
+from calibrant.estimators.density_beta import DensityBeta
 from calibrant.experiment import models
 from calibrant.experiment.distributions import Distribution, Mixture, rng_of
 from calibrant.experiment.truth import Truth, truth
@@ -230,19 +232,19 @@ def true_errors(scores: Array, labels: Array, posterior: Array, names: Sequence[
     """Return the true errors of a model by notion."""
     errors, predicted = {}, scores.argmax(axis=1)[:, None]
     for name in names:
-        several = notions.get_notion(name).classwise
-        chance = posterior.T if several else np.take_along_axis(posterior, predicted, axis=1).T
+        classwise = notions.get_notion(name).classwise
+        chance = posterior.T if classwise else np.take_along_axis(posterior, predicted, axis=1).T
         errors[name] = truth(*_problems(name, scores, labels), chance)
     return errors
 
 
 def one_dimensional(notion: str, scores: Array, labels: Array) -> tuple[Array, Array]:
     """Return scores and outcomes of resamples: (R, n) for one problem, (R, C, n) for one of each class."""
-    several = notions.get_notion(notion).classwise
+    classwise = notions.get_notion(notion).classwise
 
     def by_resample(array: Array) -> Array:
         array = np.moveaxis(array.reshape(-1, *labels.shape), 0, 1)
-        return np.ascontiguousarray(array if several else array[:, 0])
+        return np.ascontiguousarray(array if classwise else array[:, 0])
 
     score, outcome = _problems(notion, scores.reshape(-1, scores.shape[-1]), labels.ravel())
     return by_resample(score), by_resample(outcome)
@@ -290,15 +292,15 @@ def _own_estimates(
 ) -> Array:
     """Return calibrant's estimates; NaN where an estimator failed, with the reason noted."""
     score, outcome = problem
-    asked, n = notions.get_notion(notion), score.shape[-1]
+    chosen_notion, n = notions.get_notion(notion), score.shape[-1]
     values = np.full((len(names), len(score)), np.nan)
     score.flags.writeable = outcome.flags.writeable = False  # others are to see the same rows
     reasons: dict[str, str] = {}
     for block in _blocks(score.shape):
-        sample = Sample(score[block], outcome[block], None, asked.support(n_classes))
+        sample = Sample(score[block], outcome[block], None, chosen_notion.support(n_classes))
         for k, name in enumerate(names):
             value = _errors(estimator(name, notion), sample, reasons, name)
-            values[k, block] = value.mean(axis=-1) if asked.classwise else value
+            values[k, block] = value.mean(axis=-1) if chosen_notion.classwise else value
     for k, name in enumerate(names):
         if not np.isfinite(values[k]).all():
             failures.append(f"{name} ({notion}, n={n}): {reasons.get(name, 'not a finite number')}")

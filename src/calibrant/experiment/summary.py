@@ -108,8 +108,8 @@ class Summary:
         where those are half of the models.
         """
         values = self.values[reading][statistic][:, self.settings.notions.index(notion)]
-        whole = np.isfinite(values) & (self._failed(reading, notion) == 0)
-        medians = np.median(np.where(whole, values, np.inf), axis=0)
+        complete = np.isfinite(values) & (self._failed(reading, notion) == 0)
+        medians = np.median(np.where(complete, values, np.inf), axis=0)
         return np.where(np.isfinite(medians), medians, np.nan)
 
     def failed(self, reading: str, notion: str) -> Array:
@@ -195,7 +195,7 @@ def resampled_medians(table: Array, names: Sequence[str], times: int) -> Array:
     rows = resampled(names, times)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="All-NaN slice")
-        return np.stack([median(table, axis=0), *(median(table[some], axis=0) for some in rows)])
+        return np.stack([median(table, axis=0), *(median(table[subset], axis=0) for subset in rows)])
 
 
 def best_constant(true: Array, unit: Array) -> float:
@@ -206,8 +206,8 @@ def best_constant(true: Array, unit: Array) -> float:
     >>> round(best_constant(np.array([0.1, 0.2, 0.24]), np.ones(3)), 3)
     0.22
     """
-    one, other = np.triu_indices(len(true), 1)
-    between = (true[one] * unit[other] + true[other] * unit[one]) / (unit[one] + unit[other])
+    first, second = np.triu_indices(len(true), 1)
+    between = (true[first] * unit[second] + true[second] * unit[first]) / (unit[first] + unit[second])
     places, parts = np.unique(np.concatenate([true, between])), []
     for block in np.array_split(places, max(1, len(places) // 4096)):
         parts.append(np.median(np.abs(block[:, None] - true) / unit, axis=1))

@@ -194,7 +194,7 @@ def _index(values: Any) -> Any:
 
 def _same_labels(index: Any, other: Any) -> bool:
     """Tell whether two indices have the same labels, each as often."""
-    one, two = np.asarray(index), np.asarray(other)
-    if one.dtype.kind in "biuf" and two.dtype.kind in "biuf":
-        return np.array_equal(np.sort(one), np.sort(two))
-    return Counter(one.tolist()) == Counter(two.tolist())
+    labels, other_labels = np.asarray(index), np.asarray(other)
+    if labels.dtype.kind in "biuf" and other_labels.dtype.kind in "biuf":
+        return np.array_equal(np.sort(labels), np.sort(other_labels))
+    return Counter(labels.tolist()) == Counter(other_labels.tolist())

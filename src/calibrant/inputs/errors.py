@@ -35,7 +35,7 @@ class Words:
         >>> Words({"y_true": "labels", "y_prob": "scores"}).called("y_true and y_prob")
         'labels and scores'
         """
-        return " and ".join(self.names.get(one, one) for one in argument.split(" and "))
+        return " and ".join(self.names.get(name, name) for name in argument.split(" and "))
 
     def place(self, row: int | None, column: int | str | None, axis: str) -> str:
         """Where a value stands."""

@@ -253,7 +253,7 @@ def _renormalised(
 
     Others stay as they are within the tolerance, and are refused beyond it.
     """
-    whole, deviation = score, np.zeros(len(score))
+    normalized, deviation = score, np.zeros(len(score))
     step = max(1, _BLOCK // (score.shape[1] * score.itemsize))
     worst: tuple[int, float] = 0, 1.0
     for start in range(0, len(score), step):
@@ -267,14 +267,14 @@ def _renormalised(
                 worst = int(start + k), float(total[k])
         off = off[fits]
         if off.size:
-            whole = score.copy(order="K") if whole is score else whole
-            whole[start + off] = score[start + off] / total[off, None]
+            normalized = score.copy(order="K") if normalized is score else normalized
+            normalized[start + off] = score[start + off] / total[off, None]
             deviation[start + off] = total[off] - 1
     row, sum_of_row = worst
     if sum_of_row != 1:
         rule, hint = f"sum to 1 within {tolerance:g} in every row", hint_about_sum(sum_of_row)
         raise InputError("y_prob", rule, sum_of_row, got=f"{sum_of_row:.9g}", row=row, hint=hint)
-    return whole, deviation
+    return normalized, deviation
 
 
 def _check_label(pos_label: Any) -> None:
@@ -418,8 +418,8 @@ def _truth(array: Array) -> Array:
         return array
     if not (finite := np.isfinite(array)).all():
         _refuse("y_true", "be finite and have no missing values", array, ~finite)
-    whole = np.array_equal(array, np.rint(array)) and float(abs(array).max()) < 2**63
-    return array.astype(np.int64) if whole else array
+    is_integer = np.array_equal(array, np.rint(array)) and float(abs(array).max()) < 2**63
+    return array.astype(np.int64) if is_integer else array
 
 
 def objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
@@ -486,8 +486,8 @@ def _are_labels(score: Array, truth: Array) -> bool:
         said, seen = set(score.tolist()), set(truth.tolist())
         if said <= seen:
             return True
-        whole = said | seen == {int(v) for v in said | seen}
-        return whole and (are_usual(said) or not are_usual(seen))
+        all_integers = said | seen == {int(v) for v in said | seen}
+        return all_integers and (are_usual(said) or not are_usual(seen))
     except (TypeError, ValueError, OverflowError):
         return False
 
@@ -601,8 +601,8 @@ def binary_classes(seen: Sequence[Any], pos_label: Any = None, *, more: bool = F
 def _classes(truth: Array, size: int, given: tuple[Any, ...] | None, y_prob: Any) -> tuple[Any, ...]:
     """Return the class of each column; the labels that occur are looked for only where they matter."""
     names = column_names(y_prob)
-    whole = truth.dtype.kind in ("biu" if size == 2 else "iu")
-    if given is None and names is None and whole:
+    is_integer = truth.dtype.kind in ("biu" if size == 2 else "iu")
+    if given is None and names is None and is_integer:
         return tuple(range(size))
     return classes_of_columns(names, () if given is not None else _distinct(truth), size, given)
 

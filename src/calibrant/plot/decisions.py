@@ -69,8 +69,8 @@ def regret(result: RegretCurve | BestThreshold, ax: Any = None, *, figsize: Size
         _banded(last, t, value, low, high, "difference in net benefit", result.level)
         last.axhline(0, color=house.GREY, lw=1)
         # Beyond most thresholds few rows are left, and the odds blow their noise up.
-        reach = 1.1 * float(np.abs([low[t <= 0.9], high[t <= 0.9]]).max(initial=1e-3))
-        last.set(ylabel="difference", ylim=(-reach, reach))
+        limit = 1.1 * float(np.abs([low[t <= 0.9], high[t <= 0.9]]).max(initial=1e-3))
+        last.set(ylabel="difference", ylim=(-limit, limit))
     ax[-1].set_xlabel(_threshold(result.label))
     for each in ax:
         canvas.above(each, *canvas.handles(each), **canvas.KEY)
@@ -141,40 +141,40 @@ def risk_coverage(
     -------
     Axes
     """
-    several = isinstance(result, Mapping)
+    by_name = isinstance(result, Mapping)
     results: Mapping[str, RiskCoverage] = result if isinstance(result, Mapping) else {"": result}
     if not 0 < len(results) <= len(LINES):
         raise ValueError(f"result must hold 1 to {len(LINES)} curves to be told apart, got {len(results)}")
     fresh, ax = canvas.panel(ax, 0.75, figsize)
     least = 1.0
     for (name, each), (ink, dashes, _) in zip(results.items(), LINES, strict=False):
-        color = ink if several else house.BLUE
+        color = ink if by_name else house.BLUE
         # A share is selected by the threshold that selects at least as much: the curve is a flight of steps.
         held = each.coverage * each.n >= min(REPORT.assessed_rows, each.n)
         share = np.append(0.0 if held[0] else each.coverage[~held][-1], each.coverage[held])
         steps: dict[str, Any] = {"color": color, "linewidth": 0, "zorder": 1.5, "step": "pre"}
         bands = [("interval", 0.15, each.low, each.high)] if len(results) <= BANDED else []
-        if not several:
+        if not by_name:
             bands = [("band", 0.15, each.band_low, each.band_high), ("interval", 0.3, each.low, each.high)]
         for kind, alpha, low, high in bands:
             ends = [np.append(end[held][0], end[held]) for end in (low, high)]
-            label = None if several else canvas.level_text(each.level, kind)
+            label = None if by_name else canvas.level_text(each.level, kind)
             ax.fill_between(share, ends[0], ends[1], alpha=alpha, label=label, **steps)
-        entry = f"{plain(name, 16)}, {each.aurc.value:.3g}" if several else None
+        entry = f"{plain(name, 16)}, {each.aurc.value:.3g}" if by_name else None
         accuracy = np.append(each.accuracy[held][0], each.accuracy[held])
         line = {"linestyle": dashes, "linewidth": 1.6, "zorder": 3, "drawstyle": "steps-pre"}
         ax.plot(share, accuracy, color=color, label=entry, **line)
         every = float(each.accuracy[-1])
-        note = None if several else "all rows"
-        ax.axhline(every, color=color if several else house.GREY, lw=1, ls=":", zorder=1, label=note)
-        shown = each.accuracy if several and not bands else each.low
+        note = None if by_name else "all rows"
+        ax.axhline(every, color=color if by_name else house.GREY, lw=1, ls=":", zorder=1, label=note)
+        shown = each.accuracy if by_name and not bands else each.low
         least = min(least, every, float(shown[each.coverage >= 0.1].min(initial=1.0)))
     ax.set(xlim=canvas.LIMITS, ylim=(max(-0.03, least - 0.25 * (1 - least) - 0.02), 1.03))
     ax.set_xlabel("coverage (most confident rows first)")
     ax.set_ylabel(f"{reading_of(each).frequency} of selected rows")
     canvas.unit_ticks(ax, ax.xaxis)
-    facts = ["AURC by model"] if several else [f"AURC {each.aurc.value:.3g}", canvas.size_text(each.n)]
+    facts = ["AURC by model"] if by_name else [f"AURC {each.aurc.value:.3g}", canvas.size_text(each.n)]
     canvas.legend(
-        ax, facts, ("lower left", "lower right", "upper right"), fresh, handlelength=2.4 if several else 1.6
+        ax, facts, ("lower left", "lower right", "upper right"), fresh, handlelength=2.4 if by_name else 1.6
     )
     return ax

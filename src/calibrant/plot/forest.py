@@ -111,8 +111,8 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | Assessment, ax: Axes |
 
 def _sizes(n: Sequence[float]) -> list[str]:
     """Return the column of sizes with its header."""
-    whole = all(size_name(rows) == "rows" for rows in n)
-    return ["n" if whole else "effective n", *(grouped(round(rows)) for rows in n)]
+    integers = all(size_name(rows) == "rows" for rows in n)
+    return ["n" if integers else "effective n", *(grouped(round(rows)) for rows in n)]
 
 
 def _gaps(rows: Sequence[SubgroupResult], ax: Any, figsize: Size) -> Any:

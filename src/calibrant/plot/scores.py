@@ -73,8 +73,8 @@ def mirrored(ax: Any, cells: Any, peers: Sequence[Any] = (), color: str | None =
             ink = color or (UP["facecolor"] if sign > 0 else DOWN["edgecolor"])
             ax.vlines(x, 0, sign * rows, ink, linewidth=3, zorder=2, label=label)
         else:
-            look = style if color is None else {"facecolor": "none", "edgecolor": color, "linewidth": 1}
-            ax.stairs(sign * rows, x, baseline=0, fill=True, zorder=2, label=label, **look)
+            fill_style = style if color is None else {"facecolor": "none", "edgecolor": color, "linewidth": 1}
+            ax.stairs(sign * rows, x, baseline=0, fill=True, zorder=2, label=label, **fill_style)
     ax.axhline(0, color=house.INK, linewidth=0.8, zorder=3)
     if log:
         least = min(float(rows[rows > 0].min(initial=1.0)) for peer in (cells, *peers) for rows in peer[1:])

@@ -24,13 +24,7 @@ from calibrant.posterior import dyadic_partition, process
 from calibrant.posterior.dyadic_partition import DyadicPartition
 from calibrant.posterior.process import Process, log_mean, smooth_log_bayes_factor
 from calibrant.posterior.score_effects import ScoreEffects
-from calibrant.posterior.variance_time import (
-    n_cells,
-    pilot_smooth,
-    pilot_variance,
-    signal_to_noise_grid,
-    whiten,
-)
+from calibrant.posterior.variance_time import n_cells, pilot_smooth, pilot_variance, snr_grid, whiten
 from calibrant.score_data import Array, Residuals
 from calibrant.settings import PRIOR
 from calibrant.tasks import CalibrationTask, cached_on_task
@@ -637,7 +631,7 @@ def marginal_likelihoods(
     out = np.empty((len(z), 6 + means + len(tables[3])))
     z, signal_to_noise = np.ascontiguousarray(z), np.ascontiguousarray(signal_to_noise, np.float64)
     largest_sds = PRIOR.largest_smooth_sd, PRIOR.largest_mean_sd
-    sizes = [signal_to_noise_grid(precision, largest) for largest in largest_sds]
+    sizes = [snr_grid(precision, largest) for largest in largest_sds]
     frames = len(signal_to_noise)
     per_frame = 1 if frames == 1 else len(z) // frames
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from calibrant.parallel import cached_property
-from calibrant.posterior.variance_time import signal_to_noise_grid
+from calibrant.posterior.variance_time import snr_grid
 from calibrant.score_data import Array
 from calibrant.settings import PRIOR
 
@@ -80,14 +80,14 @@ class Process(ShrunkenCoefficients):
         shrink, shape = np.empty(z.shape, dtype), np.empty((len(z), prior.size), dtype)
         zero_signal = np.zeros((1, cells - 1), dtype)
         per_frame = len(z) // len(precision)
-        for k, size in enumerate(signal_to_noise_grid(precision, PRIOR.largest_smooth_sd).astype(dtype)):
+        for k, size in enumerate(snr_grid(precision, PRIOR.largest_smooth_sd).astype(dtype)):
             rows = slice(k * per_frame, (k + 1) * per_frame)
             ratios = (size[:, None, None] * spectra).reshape(prior.size - 1, cells - 1)
             signal = np.concatenate([zero_signal, ratios])
             share = signal / (1 + signal)
             shape[rows] = 0.5 * (square[rows, 1:] @ share.T - np.log1p(signal).sum(axis=-1))
             shrink[rows, 1:] = softmax(shape[rows] + prior) @ share
-        means = signal_to_noise_grid(precision, PRIOR.largest_mean_sd).astype(dtype).repeat(per_frame, axis=0)
+        means = snr_grid(precision, PRIOR.largest_mean_sd).astype(dtype).repeat(per_frame, axis=0)
         signal = np.concatenate([np.zeros((len(means), 1), dtype), means], axis=1)
         share = signal / (1 + signal)
         offset = 0.5 * (share * square[:, :1] - np.log1p(signal))

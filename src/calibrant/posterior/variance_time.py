@@ -169,7 +169,7 @@ def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
     return np.array([(low + share * (high - low)).reshape(x.shape) for low, high in ends])
 
 
-def signal_to_noise_grid(precision: Array, largest: float) -> Array:
+def snr_grid(precision: Array, largest: float) -> Array:
     """Return the signal-to-noise ratios e tau^2 of the grid of sizes tau, (problems, sizes)."""
     least = np.minimum(1.0, precision * PRIOR.smallest_smooth_sd**2)
     ratio = precision * largest**2 / least

@@ -192,18 +192,18 @@ def certainty(estimate: Estimate) -> Markup:
     values = (null.mean, often, estimate.low, estimate.high, estimate.value)
     mean, end, low, high, at = x(100 * np.array(values)).tolist()
     value, *ends = points_with_ends(estimate.value, estimate.low, estimate.high)
-    found = f"calibration error {value} ({level} interval {' to '.join(ends)})"
+    estimate_text = f"calibration error {value} ({level} interval {' to '.join(ends)})"
     expected = f"{house.EXPECTED}: {points(null.mean)} (95 % below {points(often)})"
     parts = [
         *_grid(x, 92.0, 20.0),
-        text(found, 8, 14, fill=INK, class_="known"),
+        text(estimate_text, 8, 14, fill=INK, class_="known"),
         *_interval(low, high, at, 30.0, 4),
         text(expected, 8, 54, class_="halo", **HALO),
         tag("rect", x=8.0, y=62.0, width=end - 8, height=12.0, fill=GREY, class_="expected"),
         tag("line", x1=mean, x2=mean, y1=60.0, y2=76.0, stroke=INK, class_="mark", stroke_width=2),
         text("percentage points", COMPACT / 2, 126, text_anchor="middle"),
     ]
-    title, words = "How certain the error is", f"{found}; {expected}; in percentage points."
+    title, words = "How certain the error is", f"{estimate_text}; {expected}; in percentage points."
     return drawing(COMPACT, 132.0, title, words, "certainty", parts, class_="drawing compact")
 
 
@@ -302,8 +302,8 @@ def _each_score(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list
         line = tag(
             "line", x1=at, x2=at, y1=float(y(a)), y2=float(y(b)), **style, **_side(k, "stroke", "curve")
         )
-        look = {"fill": "#fff", **_side(k, "stroke", "hollow")} if few else _side(k, "fill", "dot")
-        parts.append(tag("g", tag("title", words), line, tag("circle", cx=at, cy=up, r=1.8 * width, **look)))
+        mark = {"fill": "#fff", **_side(k, "stroke", "hollow")} if few else _side(k, "fill", "dot")
+        parts.append(tag("g", tag("title", words), line, tag("circle", cx=at, cy=up, r=1.8 * width, **mark)))
     return parts
 
 

@@ -90,7 +90,7 @@ def page(assessment: Assessment) -> str:
         size=_size(picture.curve),
         looked_up=looked_up(picture, rejected, example),
         by_estimator=remarks(
-            [(ESTIMATOR_NAMES.get(name, name), one, False) for name, one in assessment.by_estimator.items()]
+            [(ESTIMATOR_NAMES.get(name, name), each, False) for name, each in assessment.by_estimator.items()]
         ),
         top=max(estimate.high for estimate in assessment.by_estimator.values()),
         tables=[
@@ -137,8 +137,8 @@ def _templates() -> Environment:
     }
     environment.filters |= {
         "points": points,
-        "points_with_ends": lambda one: points_with_ends(one.value, one.low, one.high),
-        "with_ends": lambda one: with_ends(one.value, one.low, one.high),
+        "points_with_ends": lambda estimate: points_with_ends(estimate.value, estimate.low, estimate.high),
+        "with_ends": lambda estimate: with_ends(estimate.value, estimate.low, estimate.high),
         "count": count,
         "counted": counted,
         "percent": percent,

@@ -138,13 +138,13 @@ def _heights(
             yield block, every, every, np.exp(height, out=height)
         return
     # On the arcsine square root scale the standard deviation of a kernel is at most 3/4 of the root of b.
-    place, reach = np.arcsin(np.sqrt(at)), 0.75 * np.sqrt(2 * NEGLIGIBLE * bandwidth)
+    place, radius = np.arcsin(np.sqrt(at)), 0.75 * np.sqrt(2 * NEGLIGIBLE * bandwidth)
     for k in range(problems):
         order = np.argsort(nodes.below[k], kind="stable")
         spots, kernel_logs = nodes.below[k, order], known[k][:, order]
-        left, right = (np.sin(np.clip(place + far, 0.0, np.pi / 2)) ** 2 for far in (-reach[k], reach[k]))
+        left, right = (np.sin(np.clip(place + far, 0.0, np.pi / 2)) ** 2 for far in (-radius[k], radius[k]))
         first, last = np.searchsorted(spots, left), np.searchsorted(spots, right, "right")
-        step = max(8, int(places * reach[k] / np.pi))
+        step = max(8, int(places * radius[k] / np.pi))
         for j in range(0, places, step):
             block, near = slice(j, j + step), slice(first[j], last[min(j + step, places) - 1])
             height = kernel[k, block] @ kernel_logs[:, near]

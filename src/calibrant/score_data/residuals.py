@@ -263,8 +263,8 @@ def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> 
     mean, square = (np.divide(sums, w, out=np.zeros(w.shape), where=w > 0) for sums in (ws, wss))
     variance = square - mean**2
     exact = variance <= EXACT * np.maximum(width**2, mean**2)
-    several = w * w > (1 + 1e-6) * spread
-    discrete = np.where(exact & several, w, 0.0).sum(axis=-1) >= DISCRETE * w.sum(axis=-1)
+    repeated = w * w > (1 + 1e-6) * spread
+    discrete = np.where(exact & repeated, w, 0.0).sum(axis=-1) >= DISCRETE * w.sum(axis=-1)
     dominated = (variance <= DOMINATED * width**2) & (w * w > DOMINATED_ROWS * spread)
     return np.asarray(exact | (discrete[..., None] & dominated))
 
