@@ -54,7 +54,7 @@ def test_pairs_and_predictions_are_those_of_the_columns():
     assert first.low < 1 / 6 < first.high
     assert len(others) == 2
     assert first.value > others[0].value >= others[1].value >= 0
-    np.testing.assert_allclose(found.probability_transfer.taken, -found.probability_transfer.taken.T)
+    np.testing.assert_allclose(found.probability_transfer.net, -found.probability_transfer.net.T)
     rows = predicted(found.probability_transfer, found.level)
     assert found.classes[rows[0].column] == "wolf"
     assert sum(row.share for row in rows) == pytest.approx(1)
@@ -74,7 +74,7 @@ def test_where_follows_the_columns_whatever_their_order():
     there = probability_transfer_of(
         CalibrationTask.of(predictions(label, p[:, turned], labels=other), get_notion("canonical"))
     )
-    np.testing.assert_allclose(there.taken, here.taken[np.ix_(turned, turned)], atol=1e-12)
+    np.testing.assert_allclose(there.net, here.net[np.ix_(turned, turned)], atol=1e-12)
     np.testing.assert_allclose(there.gap, here.gap[turned], atol=1e-12)
 
 
@@ -142,26 +142,26 @@ def test_groups_are_asked_the_same():
 STORED = json.loads(whole_rows().to_json())
 WRONG = {
     "one way": (
-        ("probability_transfer", "taken", 0, 1),
+        ("probability_transfer", "net", 0, 1),
         0.5,
-        "probability_transfer.taken must say of each pair of classes",
+        "probability_transfer.net must say of each pair of classes",
     ),
     "too much": (
-        ("probability_transfer", "taken", 0, 1),
+        ("probability_transfer", "net", 0, 1),
         1.5,
-        r"probability_transfer.taken\[0\]\[1\] must lie in \[-1, 1\], got 1.5",
+        r"probability_transfer.net\[0\]\[1\] must lie in \[-1, 1\], got 1.5",
     ),
     "too few": (
-        ("probability_transfer", "taken", 0),
+        ("probability_transfer", "net", 0),
         [0.1],
-        r"probability_transfer.taken\[1\] must have 1 entries, got 3",
+        r"probability_transfer.net\[1\] must have 1 entries, got 3",
     ),
     "too few rows": (
         ("probability_transfer", "spread"),
         [[0.0] * 3],
         r"probability_transfer.spread must have shape \(3, 3\)",
     ),
-    "no list": (("probability_transfer", "taken", 0), 0.1, r"probability_transfer.taken\[0\] must be a list"),
+    "no list": (("probability_transfer", "net", 0), 0.1, r"probability_transfer.net\[0\] must be a list"),
     "text": (("probability_transfer", "gap", 0), "much", r"probability_transfer.gap\[0\] must be a number"),
     "a share": (("probability_transfer", "share", 0), 0.9, "probability_transfer.share must add up to 1"),
     "unknown": (("probability_transfer", "more"), 1, "probability_transfer.more must be a known field"),

@@ -27,12 +27,12 @@ def test_it_draws_on_the_axes_it_is_given_or_on_one_new_figure():
 def test_the_heat_map_reads_from_row_to_column():
     found = whole_rows()
     ax = plot.probability_transfer(found)
-    np.testing.assert_array_equal(ax.images[0].get_array(), found.probability_transfer.taken)
+    np.testing.assert_array_equal(ax.images[0].get_array(), found.probability_transfer.net)
     assert [label.get_text() for label in ax.get_yticklabels()] == list(found.classes)
     written = {text.get_position(): text for text in ax.texts}
     assert len(written) == 6
-    assert written[1, 0].get_text() == f"{100 * found.probability_transfer.taken[0, 1]:.1f}"
-    assert written[0, 1].get_text() == f"−{100 * found.probability_transfer.taken[0, 1]:.1f}"
+    assert written[1, 0].get_text() == f"{100 * found.probability_transfer.net[0, 1]:.1f}"
+    assert written[0, 1].get_text() == f"−{100 * found.probability_transfer.net[0, 1]:.1f}"
     assert written[1, 0].get_weight() == "bold"
     assert written[2, 1].get_weight() != "bold"
 

@@ -335,8 +335,8 @@ def test_whole_rows_are_shown_by_pairs_and_predictions():
     assert "The error is at least" in page
     words = re.findall(r"<title>(\w+) (takes|gives) ([\d.]+) points (from|to) (\w+)</title>", page)
     assert len(words) == 6
-    assert ("wolf", "takes", points(found.probability_transfer.taken[0, 1]), "from", "cat") in words
-    assert ("cat", "gives", points(found.probability_transfer.taken[0, 1]), "to", "wolf") in words
+    assert ("wolf", "takes", points(found.probability_transfer.net[0, 1]), "from", "cat") in words
+    assert ("cat", "gives", points(found.probability_transfer.net[0, 1]), "to", "wolf") in words
     # Groups of canonical calibration have no direction; classes have one.
     classes, end = page.index('id="h-classes"'), page.index('id="h-action"')
     assert "too high, points" not in page[page.index('id="h-groups"') : classes]

@@ -59,8 +59,8 @@ def pairs(transfer: ProbabilityTransfer, level: float) -> list[ClassTransfer]:
     deviate = interval_deviate(each_level(level, len(first)))
     every = []
     for i, j in zip(first, second, strict=True):
-        a, b = (int(i), int(j)) if transfer.taken[i, j] >= 0 else (int(j), int(i))
-        value, margin = float(transfer.taken[a, b]), deviate * float(transfer.spread[a, b])
+        a, b = (int(i), int(j)) if transfer.net[i, j] >= 0 else (int(j), int(i))
+        value, margin = float(transfer.net[a, b]), deviate * float(transfer.spread[a, b])
         every.append(ClassTransfer(a, b, value, value - margin, value + margin))
     return sorted(every, key=lambda pair: -pair.value)
 

@@ -147,11 +147,11 @@ def probability_transfer(assessment: Assessment, ax: Axes | None = None, *, figs
         raise InputError("assessment", rule, got=got)
     transfer, names = assessment.probability_transfer, assessment.classes
     _, ax = canvas.panel(ax, 0.95, figsize)
-    most = max(float(np.abs(transfer.taken).max()), 1e-9)
+    most = max(float(np.abs(transfer.net).max()), 1e-9)
     shades = LinearSegmentedColormap.from_list(
         "transfer", [_pale(house.BLUE), "#ffffff", _pale(house.ORANGE)]
     )
-    ax.imshow(transfer.taken, cmap=shades, vmin=-most, vmax=most)
+    ax.imshow(transfer.net, cmap=shades, vmin=-most, vmax=most)
     ticks = range(len(names))
     wide = 0.25 * canvas.space(ax)
     labels = [canvas.fitted(name, wide, "medium") for name in names]
@@ -171,7 +171,7 @@ def probability_transfer(assessment: Assessment, ax: Axes | None = None, *, figs
         rejected = is_rejected(assessment.estimate, assessment.level)
         known = [pair for pair in pairs(transfer, assessment.level) if pair.low > 0 and rejected]
         certain = {frozenset(pair[:2]) for pair in known}
-        for (row, column), value in np.ndenumerate(transfer.taken):
+        for (row, column), value in np.ndenumerate(transfer.net):
             if row != column:
                 style: dict[str, Any] = {"color": house.SOFT}
                 if frozenset((row, column)) in certain:

@@ -399,7 +399,7 @@ def _diagonal(x: Axis, y: Axis, first: float = 0.0) -> Markup:
 def heat(where: ProbabilityTransfer, names: Sequence[str], pairs: Sequence[ClassTransfer]) -> Markup:
     """Draw what the class of each row takes from that of each column; certain `pairs` in bold type."""
     classes = len(names)
-    size, most = CELLS / classes, max(float(np.abs(where.taken).max()), 1e-9)
+    size, most = CELLS / classes, max(float(np.abs(where.net).max()), 1e-9)
     certain = {frozenset((pair.taker, pair.giver)) for pair in pairs if pair.low > 0}
     parts = [text("takes from", NAMES - 8, ABOVE - 10, 12, text_anchor="end")]
     for k, name in enumerate(names):
@@ -408,7 +408,7 @@ def heat(where: ProbabilityTransfer, names: Sequence[str], pairs: Sequence[Class
         x, y = NAMES + middle, ABOVE - 8
         parts.append(text(short(name, 14), x, y, 13, fill=INK, transform=f"rotate(-35 {x:g} {y:g})"))
         for j in range(classes):
-            value, known = float(where.taken[k, j]), frozenset((k, j)) in certain
+            value, known = float(where.net[k, j]), frozenset((k, j)) in certain
             place = {"x": NAMES + j * size, "y": ABOVE + k * size, "width": size, "height": size}
             takes = {"fill": ORANGE, "class_": "takes"} if value >= 0 else {"fill": BLUE, "class_": "gives"}
             words = f"{names[k]} {'takes' if value >= 0 else 'gives'} {points(abs(value))} points "

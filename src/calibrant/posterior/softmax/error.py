@@ -318,8 +318,8 @@ def _posterior_errors(posterior: SoftmaxPosterior, theta: Array, n_subset: int) 
     """Return the errors of each draw over the first rows, (draws, 3), and by class (draws, classes)."""
     rows = posterior.likelihood.rows
     total, by_class, total_weight = np.zeros((len(theta), 3)), np.zeros((len(theta), rows.n_classes)), 0.0
-    for part, at in posterior.likelihood.chunks(slice(0, n_subset)):
-        p, weight = rows.score[part], rows.weight[part]
+    for index, at in posterior.likelihood.chunks(slice(0, n_subset)):
+        p, weight = rows.score[index], rows.weight[index]
         total_weight += float(weight.sum())
         for j, each in enumerate(theta):
             if each.any():
@@ -359,22 +359,22 @@ def _compare_held_out(rows: Simplex, x: Array) -> HeldOutComparison:
     sums = np.zeros((4, classes))
     step = max(1, CHUNK // classes)
     for a in range(0, n, step):
-        part = slice(a, min(a + step, n))
-        q, code, weight = x[part], rows.code[part], rows.weight[part]
+        block = slice(a, min(a + step, n))
+        q, code, weight = x[block], rows.code[block], rows.weight[block]
         i = np.arange(len(q))
-        d = q - rows.score[part]
+        d = q - rows.score[block]
         size = np.abs(d)
         sign = np.sign(d) * (size > ROUNDING_GAP)
-        plug_in[:, part] = size.sum(axis=1), np.einsum("ik,ik->i", d, d), np.einsum("ik,ik->i", q, size)
+        plug_in[:, block] = size.sum(axis=1), np.einsum("ik,ik->i", d, d), np.einsum("ik,ik->i", q, size)
         for j, slope in enumerate((sign, 2 * d, size + q * sign)):
-            residual_correction[j, part] = slope[i, code] - np.einsum("ik,ik->i", slope, q)
+            residual_correction[j, block] = slope[i, code] - np.einsum("ik,ik->i", slope, q)
         correction = -sign * q
         correction[i, code] += sign[i, code]
         corrected = size + correction
         sums += (
             weight @ size,
             weight @ correction,
-            rows.square[part] @ (corrected * corrected),
+            rows.square[block] @ (corrected * corrected),
             weight @ np.maximum(-d, 0),
         )
     mean, correction, square, over = sums / rows.n

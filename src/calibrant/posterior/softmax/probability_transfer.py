@@ -35,7 +35,7 @@ class ProbabilityTransfer:
 
     Attributes
     ----------
-    taken, spread : arrays (classes, classes)
+    net, spread : arrays (classes, classes)
         Net probability per row that the scores of the first class (row index) have too much and those of the
         second class (column index) too little, and its standard deviation.
     share, gap, gap_spread : arrays (classes,)
@@ -43,7 +43,7 @@ class ProbabilityTransfer:
         deviation.
     """
 
-    taken: Annotated[Square, Bounds(-1, 1, slack=ROUNDING)]
+    net: Annotated[Square, Bounds(-1, 1, slack=ROUNDING)]
     spread: Annotated[Square, UNIT]
     share: Annotated[Array, UNIT]
     gap: Annotated[Array, Bounds(0, 2, slack=ROUNDING)]
@@ -52,11 +52,11 @@ class ProbabilityTransfer:
     def _check_fields(self) -> None:
         """Raise an error if the arrays do not match the number of classes, or the shares do not sum to 1."""
         classes = len(self.share)
-        for name in ("taken", "spread"):
+        for name in ("net", "spread"):
             Shape((classes, classes)).check(name, getattr(self, name))
         check_lengths(self, classes, "gap", "gap_spread")
-        if np.any(np.abs(self.taken + self.taken.T) > ROUNDING):
-            raise InputError("taken", "say of each pair of classes what one takes and one gives")
+        if np.any(np.abs(self.net + self.net.T) > ROUNDING):
+            raise InputError("net", "say of each pair of classes what one takes and one gives")
         # The shares may be rounded.
         if abs((total := float(self.share.sum())) - 1) > 0.05:
             raise InputError("share", "add up to 1", total)
@@ -89,9 +89,9 @@ class ProbabilityTransfer:
             expected = gap.mean(axis=0)
             deviation = _deviation(noise, expected - held_out)
         p_gap = error.gap_probability
-        taken, transfer_error = _net_transfer(rows, error.held_out)
+        net, transfer_error = _net_transfer(rows, error.held_out)
         return cls(
-            np.clip(p_gap * taken, -1, 1), np.minimum(_spread(taken, transfer_error, p_gap), 1), share,
+            np.clip(p_gap * net, -1, 1), np.minimum(_spread(net, transfer_error, p_gap), 1), share,
             np.minimum(p_gap * expected, 2), np.minimum(_spread(expected, deviation, p_gap), 2),
         )  # fmt: skip
 
@@ -99,7 +99,7 @@ class ProbabilityTransfer:
         """Return the same with the classes in the order of `columns`."""
         both = np.ix_(columns, columns)
         return ProbabilityTransfer(
-            self.taken[both], self.spread[both],
+            self.net[both], self.spread[both],
             self.share[columns], self.gap[columns], self.gap_spread[columns],
         )  # fmt: skip
 
