@@ -223,6 +223,7 @@ def test_parameters_are_read_and_changed():
         "from_logits": False,
         "labels": [0, 1],
         "pos_label": None,
+        "class_names": None,
     }
     changed = made.set_params(method="affine", monotone="auto")
     assert changed is made

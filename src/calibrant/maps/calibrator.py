@@ -121,6 +121,10 @@ class Calibrator(Printed):
     True
     """
 
+    classes_: tuple[Any, ...]
+    class_names_: tuple[str, ...] | None
+    columns_: tuple[str, ...] | None
+
     def __init__(
         self,
         method: str = "auto",
@@ -739,7 +743,7 @@ class Calibrator(Printed):
         """Store the class of each column and its name; the columns of scores have no names so far."""
         names = inputs.class_names(labels, self.class_names)
         self.classes_, self.class_names_ = labels, tuple(names.values()) or None
-        self.columns_: tuple[str, ...] | None = None
+        self.columns_ = None
 
     def _check_choices(self) -> None:
         """Refuse unknown or conflicting parameters."""
