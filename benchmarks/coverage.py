@@ -32,7 +32,7 @@ import calibrant
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL, SHIFTED
 from calibrant.score_data import Array
-from calibrant.settings import INTERVAL, TEST
+from calibrant.settings import TEST
 
 
 def _sibling(name: str) -> Any:
@@ -125,7 +125,7 @@ def one_cell(cell: Cell) -> dict[str, float]:
 
 
 # Calibrated data and single classes, which nothing here looks at, are simulated as little as can be.
-@patch.dict(vars(INTERVAL), class_data_sets=2)
+@patch("calibrant.inference.estimate.CLASS_DATA_SETS", 2)
 @patch.dict(vars(TEST), data_sets=2)
 def intervals(family, notion, n: int, repetitions: int, rng: np.random.Generator) -> Array:
     """Return values and both ends of `calibrant.estimate`, for so many samples."""

@@ -740,52 +740,6 @@ class IntervalSettings:
         _NONE,
         "width (calibrated) -1.0 % / -0.58 %",
     )
-    class_data_sets: int = setting(800, "The same for one class of several.", _NONE, "no change")
-    classwise_data_sets: int = setting(
-        100, "Data sets simulated for each true error of the error over all classes.", _NONE, "below noise"
-    )
-    named_shapes: int = setting(
-        10, "Shapes of the gap that a named estimator is applied to.", _NONE, "no change"
-    )
-    named_sets_per_shape: int = setting(
-        10, "Data sets simulated along each of these shapes.", _NONE, "no change"
-    )
-    grid_offsets: tuple[float, ...] = setting(
-        (-3.5, -2.0, -0.8, 0.8, 2.0, 3.0, 4.0, 5.5),
-        "True errors of the grid minus the estimate, in standard errors of a mean residual.",
-        _NONE,
-        "below noise",
-    )
-    min_grid_error: float = setting(
-        0.1,
-        "Smallest true error of the grid besides 0, in standard errors of a mean residual.",
-        _NONE,
-        "below noise",
-    )
-    max_share_below: float = setting(
-        0.015,
-        "The grid is extended while more than this share of estimates at its end is below the observed one.",
-        _NONE,
-        "no change",
-    )
-    extension_errors: float = setting(
-        2.0,
-        "Step of the extended grid in standard errors of a mean residual, first part.",
-        _NONE,
-        "no change",
-    )
-    extension_share: float = setting(
-        0.25,
-        "Step of the extended grid as a share of the largest true error, second part.",
-        _NONE,
-        "no change",
-    )
-    max_share_growth: float = setting(
-        2.0,
-        "The extension ends if it multiplies the share of smaller estimates by more than this.",
-        _COVERAGE,
-        "no change",
-    )
     tail_alpha_factor: float = setting(
         0.75,
         "Factor of the nominal tail probability, as shapes are learned from the same data.",
@@ -816,18 +770,6 @@ class IntervalSettings:
         _COVERAGE,
         "no change",
     )
-    quantile_bandwidth: float = setting(
-        0.8,
-        "Bandwidth of the local line through normal quantiles of tail probabilities.",
-        _NONE,
-        "below noise",
-    )
-    count_width: float = setting(
-        0.12,
-        "Kernel width of tail probabilities, in standard deviations of the estimates.",
-        _NONE,
-        "below noise",
-    )
     min_kind_share: float = setting(
         0.35, "Smallest share of the data sets for each of two kinds of shape.", _COVERAGE, "below noise"
     )
@@ -837,32 +779,13 @@ class IntervalSettings:
     min_kind_weight: float = setting(
         0.01, "Posterior weight below which a kind of shape is left out.", _COVERAGE, "below noise"
     )
-    min_attained: int = setting(
-        10,
-        "Data sets of a kind that must attain a true error for the kind to be used there.",
-        _NONE,
-        "no change",
-    )
     max_variance_ratio: float = setting(
         4.0, "Largest simulated variance of a cell, relative to that of the data.", _NONE, "below noise"
-    )
-    class_exponent: float = setting(
-        0.25,
-        "The standard error of a mean over classes falls with their number to this power.",
-        _NONE,
-        "below noise",
     )
     min_dependence: float = setting(
         0.5,
         "Smallest ratio of the deviation of a mean over classes to that of independent classes.",
         _NONE,
-        "no change",
-    )
-    bound_folds: int = setting(3, "Folds of the lower bound of the canonical error.", _CANONICAL, "no change")
-    bound_min_probability: float = setting(
-        0.5,
-        "Posterior probability of a gap above which the fit of the other folds replaces the scores.",
-        _CANONICAL,
         "no change",
     )
     bound_error_factor: float = setting(
@@ -895,66 +818,14 @@ class TestSettings:
         _POWER,
         "no change",
     )
-    periodogram_max_cells: int = setting(
-        1024, "Largest number of cells of the periodogram.", _POWER, "no change"
-    )
-    periodogram_min_rows: int = setting(
-        8, "Mean number of rows of such a cell, at least.", _POWER, "no change"
-    )
-    periodogram_bands: tuple[int, ...] = setting(
-        (1, 4, 16, 64, 256), "Widths of the bands of the periodogram, in frequencies.", _POWER, "no change"
-    )
-    min_score_distance: float = setting(
-        1e-6, "Distance from 0 and 1 that scores are moved to before log-odds are taken.", _NONE, "no change"
-    )
     class_level_shares: tuple[float, float] = setting(
         (0.8, 0.2),
         "Shares of the level: all classes pooled, and largest Bayes factor of a class.",
         _POWER,
         "no change",
     )
-    many_class_data_sets: int = setting(
-        199, "Data sets simulated under H0 above 20 classes.", _NONE, "no change"
-    )
-    many_class_max_cells: int = setting(
-        256, "Cells of the periodogram of a class above 20 classes.", _NONE, "no change"
-    )
-    permutations: int = setting(
-        5,
-        "Permutations of the data sets of classes simulated independently, for sketches.",
-        _NONE,
-        "no change",
-    )
-    repeated_data_sets: int = setting(
-        999, "Data sets, at least, if the test of one of many classes is repeated.", _NONE, "no change"
-    )
-    max_repeated: int = setting(
-        50, "Tests of classes that may be repeated with more data sets.", _NONE, "no change"
-    )
-    max_repeated_share: float = setting(
-        0.2, "The same as a share of the classes, if that is more.", _NONE, "no change"
-    )
     suspect_p_value: float = setting(
         0.02, "Largest p-value at which the test of a class or group is repeated.", _NONE, "no change"
-    )
-    max_data_sets: int = setting(
-        199_999, "Largest number of data sets of a repeated test.", _NONE, "no change"
-    )
-    assumed_level_share: float = setting(
-        0.1,
-        "Share of the level of a statistic that the number of data sets is chosen for.",
-        _NONE,
-        "no change",
-    )
-    canonical_null_rows: int = setting(
-        1000, "Rows that the size of a canonical gap under H0 is computed from.", _NONE, "no change"
-    )
-    canonical_null_data_sets: int = setting(3, "Data sets simulated for that size.", _NONE, "no change")
-    canonical_named_data_sets: int = setting(
-        5,
-        "Data sets simulated for the expected value of a named canonical estimator under H0.",
-        _NONE,
-        "no change",
     )
 
 

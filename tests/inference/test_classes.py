@@ -124,7 +124,7 @@ def test_one_class_that_is_off_is_found_among_many_of_a_sketch():
     p /= p.sum(axis=1, keepdims=True)
     one = Sketch("classwise").update(y, p).estimate(rng=0)
     assert one.p_value < 0.05
-    assert one.by_class[5].p_value == one.by_class[5].p_floor < 1 / (1 + TEST.repeated_data_sets)
+    assert one.by_class[5].p_value == one.by_class[5].p_floor < 1 / (1 + TEST.data_sets)
 
 
 @pytest.mark.parametrize("kind", ["counts", "weights", "l2", "bins"])

@@ -6,6 +6,7 @@ import pytest
 import calibrant
 from calibrant.inference import null
 from calibrant.inference.multiplicity import (
+    MAX_DATA_SETS,
     each_level,
     false_discovery,
     refine_tests,
@@ -14,7 +15,6 @@ from calibrant.inference.multiplicity import (
 from calibrant.inference.result import p_text
 from calibrant.score_data import Residuals, Sample
 from calibrant.score_data.draws import Outcomes
-from calibrant.settings import TEST
 
 
 def rows(n=400, power=1.0, seed=0):
@@ -112,7 +112,7 @@ def test_suspects_can_be_rejected_after_control_of_false_discoveries(tests, shar
 
 
 def test_the_number_of_resamples_is_bounded():
-    assert resamples_for(200, 1, 1e-6) == TEST.max_data_sets
+    assert resamples_for(200, 1, 1e-6) == MAX_DATA_SETS
     assert resamples_for(2, 0, 0.05) < 999
 
 

@@ -32,6 +32,8 @@ from calibrant.tasks import CalibrationTask, cached_on_task
 
 # Quantiles of the null distribution that are returned.
 NULL_QUANTILES = (0.5, 0.95)
+# Rows and data sets that the size of a gap under H0 is computed from, and data sets for a named estimator.
+NULL_ROWS, NULL_DATA_SETS, NAMED_DATA_SETS = 1000, 3, 5
 
 
 @cached_on_task
@@ -103,7 +105,7 @@ def _simulated_rows(rows: Simplex, rng: np.random.Generator) -> Iterator[Simplex
     repeats = rows.weight.astype(np.int64) if counts else np.ones(len(rows.code), np.int64)
     score, weight = np.repeat(rows.score, repeats, axis=0), None if counts else rows.weight
     ends = (score / score.sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :-1]
-    for _ in range(TEST.canonical_named_data_sets):
+    for _ in range(NAMED_DATA_SETS):
         yield Simplex.of(score, (rng.random((len(score), 1)) > ends).sum(axis=1), weight, counts=counts)
 
 
@@ -193,18 +195,16 @@ def _null_gap_size(rows: Simplex, rng: np.random.Generator) -> dict[str, float]:
     For l2 it is divided by the probability. A sample of the rows is enough, because the size is proportional
     to one over the square root of the number of rows.
     """
-    sample = rows[: min(TEST.canonical_null_rows, len(rows.code))]
+    sample = rows[: min(NULL_ROWS, len(rows.code))]
     p, share_of_rows = sample.score / sample.score.sum(axis=1, keepdims=True), sample.n / rows.n
     total = dict.fromkeys(NORMS, 0.0)
-    for _ in range(TEST.canonical_null_data_sets):
+    for _ in range(NULL_DATA_SETS):
         code = (rng.random((len(p), 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
         error = CanonicalError.of(SoftmaxPosterior.of(replace(sample, code=code)))
         for norm, term in error.parts.items():
             power = 1.0 if norm == "l2" else 0.5
             total[norm] += (
-                term.expected
-                * (share_of_rows / max(error.gap_probability, 1e-300)) ** power
-                / TEST.canonical_null_data_sets
+                term.expected * (share_of_rows / max(error.gap_probability, 1e-300)) ** power / NULL_DATA_SETS
             )
     return total
 

@@ -45,7 +45,7 @@ from calibrant.posterior.gap import Posterior, Terms, pool_classes, posterior_of
 from calibrant.posterior.variance_time import CELLS, n_cells
 from calibrant.score_data import Array, Residuals, ScoreData
 from calibrant.score_data.draws import Outcomes
-from calibrant.settings import INTERVAL, TEST
+from calibrant.settings import TEST
 from calibrant.tasks import CalibrationTask
 from calibrant.tasks.notions import combined
 
@@ -56,6 +56,14 @@ STEPS, MAX_COEFFICIENTS = 512, 1 << 23
 COEFFICIENTS_AT_ONCE = 1 << 17
 # Largest ratio of the standard deviation of a mean over classes to that of independent classes.
 MAX_DEPENDENCE = float(np.sqrt(2))
+# Many classes: data sets simulated under H0, and cells of the periodogram of a class, which bound the cost.
+MANY_CLASS_DATA_SETS, MANY_CLASS_BAND_CELLS = 199, 256
+# Orders in which the data sets of classes that are simulated independently are added up.
+PERMUTATIONS = 5
+# Largest number and share of the tests of classes that are repeated with more data sets.
+MAX_REPEATED, MAX_REPEATED_SHARE = 50, 0.2
+# Data sets simulated for each true error of the error over all classes.
+CLASSWISE_DATA_SETS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +129,7 @@ def simulated_cells(variance: float, classes: int) -> int:
     >>> simulated_cells(50.0, 1000), simulated_cells(1e5, 100), simulated_cells(1e5, 1000)
     (64, 512, 64)
     """
-    affordable = 2 ** int(np.log2(max(MAX_COEFFICIENTS // (INTERVAL.classwise_data_sets * classes), 1)))
+    affordable = 2 ** int(np.log2(max(MAX_COEFFICIENTS // (CLASSWISE_DATA_SETS * classes), 1)))
     return int(min(n_cells(np.array(4 * variance + CELLS)), max(CELLS, affordable)))
 
 
@@ -204,13 +212,13 @@ def independent(single_class: SingleClassTests, norm: Norm, step: Callable[[], o
 
     Classes are simulated independently, and their sums are spread by `MAX_DEPENDENCE`.
     """
-    n_classes, cells, sets = len(single_class.steps), single_class.cells, TEST.many_class_data_sets
-    observed, sums, bayes_factors = _RunningSums(1), _RunningSums(sets * TEST.permutations), []
+    n_classes, cells, sets = len(single_class.steps), single_class.cells, MANY_CLASS_DATA_SETS
+    observed, sums, bayes_factors = _RunningSums(1), _RunningSums(sets * PERMUTATIONS), []
     for test, rng in zip(parallel_map(single_class.draw, range(n_classes)), single_class.rngs, strict=True):
         single_class.first.append(test.simulated)
         observed.add(_ClassSums.of(test.observed, norm))
         bayes_factors.append(test.first.log_bayes_factor)
-        order = np.concatenate([rng.permutation(sets) for _ in range(TEST.permutations)])
+        order = np.concatenate([rng.permutation(sets) for _ in range(PERMUTATIONS)])
         sums.add(_ClassSums.of(test.first, norm, sets), order)
         step()
     sums.widen(MAX_DEPENDENCE)
@@ -270,8 +278,8 @@ class SingleClassTests:
     def draw(self, k: int, sets: int | None = None) -> ProblemTest:
         """Test one class; by default with the number of data sets of many classes."""
         steps = self.steps[k]
-        blocks = Outcomes.of(steps).blocks(self.rngs[k], sets or TEST.many_class_data_sets)
-        return simulate_test(steps, blocks, self.norm, self.cells, TEST.many_class_max_cells)
+        blocks = Outcomes.of(steps).blocks(self.rngs[k], sets or MANY_CLASS_DATA_SETS)
+        return simulate_test(steps, blocks, self.norm, self.cells, MANY_CLASS_BAND_CELLS)
 
     @property
     def each(self) -> list[Callable[[], SimulatedNull]]:
@@ -281,13 +289,13 @@ class SingleClassTests:
     def _simulate(self) -> list[SimulatedNull]:
         """Test all classes, and repeat tests with small p-values with more data sets.
 
-        More data sets allow smaller p-values. At most `TEST.max_repeated` tests, or `TEST.max_repeated_share`
-        of them, are repeated.
+        More data sets allow smaller p-values. At most `MAX_REPEATED` tests, or `MAX_REPEATED_SHARE` of
+        them, are repeated.
         """
         indices = range(len(self.steps))
         single_class = self.first or list(parallel_map(lambda k: self.draw(k).simulated, indices))
         p_values = np.array([simulation.p_value for simulation in single_class])
-        n_repeated = max(TEST.max_repeated, int(TEST.max_repeated_share * len(single_class)))
+        n_repeated = max(MAX_REPEATED, int(MAX_REPEATED_SHARE * len(single_class)))
         order = np.lexsort((-self.log_bayes_factor, p_values))[:n_repeated]
         repeated = refine_tests(
             {k: single_class[k] for k in order.tolist()},
@@ -295,8 +303,8 @@ class SingleClassTests:
             lambda k, size: self.draw(k, self.n_resamples or size).simulated,
             tests=len(single_class),
             alpha=self.alpha,
-            size=TEST.many_class_data_sets,
-            least=TEST.repeated_data_sets,
+            size=MANY_CLASS_DATA_SETS,
+            least=TEST.data_sets,
         )
         return [repeated.get(k, each) for k, each in enumerate(single_class)]
 
@@ -390,7 +398,7 @@ def interval(
     correction = bias_correction(posterior, value, norm)
     posterior = posterior.for_simulation()
     common, each_rng = streams(keys)
-    sets = INTERVAL.classwise_data_sets
+    sets = CLASSWISE_DATA_SETS
     kind, gaps_by_class = draw_shapes(posterior, each_rng, sets)
     standard_normal = [
         rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, gaps_by_class, strict=True)
@@ -440,9 +448,7 @@ def _simulation_groups(posterior: Posterior) -> list[Array]:
     classes, cells = posterior.z.shape
     single_class = np.array([posterior.discrete(k) or not posterior.mass[k].all() for k in range(classes)])
     others = np.flatnonzero(~single_class)
-    cache_sized_blocks = [
-        others[indices] for indices in _slices(others.size, INTERVAL.classwise_data_sets * cells)
-    ]
+    cache_sized_blocks = [others[indices] for indices in _slices(others.size, CLASSWISE_DATA_SETS * cells)]
     return [*cache_sized_blocks, *np.flatnonzero(single_class)[:, None]]
 
 

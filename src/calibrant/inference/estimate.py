@@ -51,6 +51,8 @@ MIN_DATA_SETS = 99
 MANY = 20
 # Scores that the dependence between classes is estimated from, which bounds the cost.
 MAX_DEPENDENCE_SCORES = 1 << 22
+# Data sets simulated over the first grid of true errors of one class of several.
+CLASS_DATA_SETS = 800
 
 
 @one_blas_thread()
@@ -278,7 +280,7 @@ def _tests_of_many(task: CalibrationTask, plan: _Plan, class_posteriors: classes
         return classes.independent(single_class, plan.norm, plan.step)
     labels = _simulated_coefficients(task, task.rows, class_posteriors, plan.seed)
     all_classes = classes.joint(
-        class_posteriors.plain, [(TEST.many_class_data_sets, labels)], plan.norm, plan.step
+        class_posteriors.plain, [(classes.MANY_CLASS_DATA_SETS, labels)], plan.norm, plan.step
     )
     return classes.Nulls(single_class.each, all_classes, all_classes.p_value, all_classes.p_floor)
 
@@ -404,7 +406,7 @@ def _single_class(
         posterior,
         unpooled_value,
         spread=inflation,
-        drawn=INTERVAL.class_data_sets,
+        drawn=CLASS_DATA_SETS,
         label=label,
     )
     ends = min(ends[0], value), max(ends[1], value)
@@ -425,7 +427,7 @@ def _simulated_coefficients(
         score, _, weight = rows.take(row(index))
         return score, weight if weighted else None
 
-    labels = Labels.draw(take, sorted_rows.n, count, rng, TEST.many_class_data_sets, row, columns)
+    labels = Labels.draw(take, sorted_rows.n, count, rng, classes.MANY_CLASS_DATA_SETS, row, columns)
     scores_of_class = columns_of([block.score for block in task.blocks], labels.rows)
     return lambda k: labels.coefficients(scores_of_class(k), int(position[k]), cells)
 

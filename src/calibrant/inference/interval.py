@@ -32,6 +32,16 @@ SCALING_STEPS = 4
 # Largest number of cells, a power of two, which bounds the cost above 65,536 rows; and smallest number of
 # data sets for each true error, as fewer would not determine the tails.
 MAX_CELLS, MIN_DATA_SETS = 256, 80
+# Grid of true errors minus the estimate, and the smallest of them, in standard errors of a mean residual.
+GRID_OFFSETS, MIN_GRID_ERROR = (-3.5, -2.0, -0.8, 0.8, 2.0, 3.0, 4.0, 5.5), 0.1
+# The grid is extended by this many standard errors plus this share of its largest error, while more than a
+# share of the estimates at its end is below the observed one, and unless a step multiplies that share.
+EXTENSION_ERRORS, EXTENSION_SHARE, MAX_SHARE_BELOW, MAX_SHARE_GROWTH = 2.0, 0.25, 0.015, 2.0
+# Bandwidth of the local line through normal quantiles, kernel width of tail probabilities in standard
+# deviations of the estimates, and data sets of a kind that must attain a true error for it to be used there.
+QUANTILE_BANDWIDTH, COUNT_WIDTH, MIN_ATTAINED = 0.8, 0.12, 10
+# Named estimators: number of shapes of the gap, and data sets simulated along each of them.
+NAMED_SHAPES, NAMED_SETS_PER_SHAPE = 10, 10
 # Named estimators: rows above which cells are simulated, which bounds the cost.
 CELLS_FROM = 4096
 # Scores, and estimates, that differ by less are equal up to rounding.
@@ -125,7 +135,7 @@ def group_by_kind(
     If too few data sets of every kind attain it, all data sets are used with their mean true error.
     """
     groups = [estimate[attained & (kind == each_kind)] for each_kind in np.unique(kind)]
-    any_attained = any(group.size >= INTERVAL.min_attained for group in groups)
+    any_attained = any(group.size >= MIN_ATTAINED for group in groups)
     return (true, groups) if any_attained else (float(sample_error.mean()), [estimate])
 
 
@@ -446,12 +456,12 @@ def invert(
     # An estimate that is unusually small even for calibrated data must not give a short interval.
     upper_value = max(value, _null_floor(np.concatenate(runs[0][1]))) + correction.above
     below = _share_below(upper_value, runs[-1][1])
-    while below > INTERVAL.max_share_below and grid[-1] < 1 and runs[-1][0] > runs[-2][0] + 1e-9:
-        width = INTERVAL.extension_errors * standard_error + INTERVAL.extension_share * grid[-1]
+    while below > MAX_SHARE_BELOW and grid[-1] < 1 and runs[-1][0] > runs[-2][0] + 1e-9:
+        width = EXTENSION_ERRORS * standard_error + EXTENSION_SHARE * grid[-1]
         grid = [grid[-1] + step * width for step in (1, 2)]
         extension = simulate(grid)
         # Some estimators underestimate errors that few shapes attain. Such errors are not informative.
-        if (below_last := _share_below(upper_value, extension[-1][1])) > INTERVAL.max_share_growth * below:
+        if (below_last := _share_below(upper_value, extension[-1][1])) > MAX_SHARE_GROWTH * below:
             break
         below, runs = below_last, runs + extension
     alpha_factor = INTERVAL.tail_alpha_factor
@@ -482,7 +492,7 @@ def stop_early(
     """
 
     def passed(groups: list[Array], upper_value: float) -> bool:
-        all_attained = min(group.size for group in groups) >= INTERVAL.min_attained
+        all_attained = min(group.size for group in groups) >= MIN_ATTAINED
         return all_attained and all(
             _tail_quantile(group, upper_value, above=False) == -np.inf for group in groups
         )
@@ -501,8 +511,8 @@ def stop_early(
 def error_grid(posterior: Posterior, value: float) -> list[float]:
     """Return the grid of true errors: 0, and errors around the estimate."""
     standard_error = _standard_error(posterior)
-    candidates = (value + step * standard_error for step in INTERVAL.grid_offsets)
-    return [0.0, *(true for true in candidates if true > INTERVAL.min_grid_error * standard_error)]
+    candidates = (value + step * standard_error for step in GRID_OFFSETS)
+    return [0.0, *(true for true in candidates if true > MIN_GRID_ERROR * standard_error)]
 
 
 def _standard_error(posterior: Posterior) -> float:
@@ -510,7 +520,7 @@ def _standard_error(posterior: Posterior) -> float:
     classes, cells = posterior.z.shape
     # The mean over classes varies less than that of one class, but classes are not independent: the factor
     # is larger than classes^(-1/2).
-    return float((posterior.scale * np.sqrt(cells)).mean() * classes**-INTERVAL.class_exponent)
+    return float((posterior.scale * np.sqrt(cells)).mean() * classes**-0.25)
 
 
 def _interval_end(runs: list[Simulation], value: float, tail_quantiles: Array, *, above: bool) -> Array:
@@ -523,7 +533,7 @@ def _interval_end(runs: list[Simulation], value: float, tail_quantiles: Array, *
     ends = []
     for kind in range(n_kinds):
         usable = [(true, groups[kind]) for true, groups in runs if len(groups) > kind]
-        usable = [(true, estimates) for true, estimates in usable if estimates.size >= INTERVAL.min_attained]
+        usable = [(true, estimates) for true, estimates in usable if estimates.size >= MIN_ATTAINED]
         if not usable:
             continue
         true, estimates = np.array([true for true, _ in usable]), [each for _, each in usable]
@@ -553,9 +563,7 @@ def _crossings(true: Array, quantile: Array, levels: Array, sizes: Array) -> Arr
         return (first + last) / 2 if true.size == 0 else np.clip(true[0], first, last)
     # Precision of a quantile computed from a share of data sets: low in the tails.
     precision = np.exp(-quantile * quantile) / (ndtr(quantile) * ndtr(-quantile))
-    kernel = (
-        precision * np.exp(-0.5 * ((quantile - levels[:, None]) / INTERVAL.quantile_bandwidth) ** 2) + 1e-12
-    )
+    kernel = precision * np.exp(-0.5 * ((quantile - levels[:, None]) / QUANTILE_BANDWIDTH) ** 2) + 1e-12
     kernel /= kernel.sum(axis=1, keepdims=True)
     mean_true, mean_quantile = (kernel * true).sum(axis=1), (kernel * quantile).sum(axis=1)
     offset = true - mean_true[:, None]
@@ -569,12 +577,12 @@ def _crossings(true: Array, quantile: Array, levels: Array, sizes: Array) -> Arr
 def _tail_quantile(estimates: Array, value: float, above: bool) -> float:
     """Return the normal quantile of the share of estimates beyond a value.
 
-    Estimates within about `INTERVAL.count_width` standard deviations of the value count in part. The quantile
+    Estimates within about `COUNT_WIDTH` standard deviations of the value count in part. The quantile
     is infinite if less than half a data set, or all but half a data set, lies beyond.
     """
     from scipy.special import ndtr, ndtri
 
-    width = max(INTERVAL.count_width * float(estimates.std()), 1e-12)
+    width = max(COUNT_WIDTH * float(estimates.std()), 1e-12)
     share = float(ndtr((estimates - value if above else value - estimates) / width).mean())
     least = 0.5 / estimates.size
     return float(ndtri(share)) if least < share < 1 - least else float(np.copysign(np.inf, share - 0.5))
@@ -583,9 +591,7 @@ def _tail_quantile(estimates: Array, value: float, above: bool) -> float:
 def _share_below(value: float, groups: list[Array]) -> float:
     """Return the largest share, over the kinds of shape, of estimates below a value."""
     # An estimate equal to the value up to rounding counts as below it.
-    return max(
-        float(np.mean(group < value + TOLERANCE)) for group in groups if group.size >= INTERVAL.min_attained
-    )
+    return max(float(np.mean(group < value + TOLERANCE)) for group in groups if group.size >= MIN_ATTAINED)
 
 
 def _null_floor(estimates: Array) -> float:
@@ -625,7 +631,7 @@ def interval_of_named(
     """
     posterior = posterior.coarser(MAX_CELLS)
     cells = [SimulationGrid.of(posterior[k : k + 1]) for k in range(len(posterior.z))]
-    drawn_gaps = draw_shapes(posterior, streams(keys)[1], INTERVAL.named_shapes)[1]
+    drawn_gaps = draw_shapes(posterior, streams(keys)[1], NAMED_SHAPES)[1]
     # Gaps are interpolated at the scores of rows: one point for each score, whatever the rounding.
     grids, mean_gaps = zip(
         *(grid.by_score(gap) for grid, gap in zip(cells, drawn_gaps, strict=True)), strict=True
@@ -639,7 +645,7 @@ def interval_of_named(
         scaled = scaled_to_error(true, gaps, grids, norm)
         each_rng, estimates = streams(keys)[1], []
         attained = max_error >= true
-        curves = np.flatnonzero(attained) if attained.any() else range(INTERVAL.named_shapes)
+        curves = np.flatnonzero(attained) if attained.any() else range(NAMED_SHAPES)
         for problem, sim_grid, gap, rng in zip(simulation_data, grids, scaled, each_rng, strict=True):
 
             def probability(score: Array, knots: Array = sim_grid.score, gap: Array = gap) -> Array:
@@ -647,9 +653,7 @@ def interval_of_named(
                 return np.clip(score + gaps_at_score, 0.0, 1.0)
 
             estimates.append(
-                estimator.fit(
-                    problem.simulate_outcomes(probability, rng, INTERVAL.named_sets_per_shape)
-                ).error(norm)
+                estimator.fit(problem.simulate_outcomes(probability, rng, NAMED_SETS_PER_SHAPE)).error(norm)
             )
         estimate = combined(np.stack(estimates, axis=-1), norm)
         if true == 0:

@@ -11,6 +11,8 @@ from calibrant.settings import TEST
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
+# Share of the level of a statistic that the number of data sets is chosen for, and its largest value.
+ASSUMED_LEVEL_SHARE, MAX_DATA_SETS = 0.1, 199_999
 
 
 def each_level(level: float, count: int) -> float:
@@ -42,8 +44,8 @@ def resamples_for(tests: int, suspects: int, alpha: float) -> int:
     >>> resamples_for(90, 1, 0.05), resamples_for(90, 30, 0.05)
     (35999, 1199)
     """
-    needed = ceil(2 * tests / (max(suspects, 1) * alpha * TEST.assumed_level_share) - 1e-9) - 1
-    return min(needed, TEST.max_data_sets)
+    needed = ceil(2 * tests / (max(suspects, 1) * alpha * ASSUMED_LEVEL_SHARE) - 1e-9) - 1
+    return min(needed, MAX_DATA_SETS)
 
 
 def refine_tests(
@@ -78,7 +80,7 @@ def refine_tests(
     """
     refined_results, suspects = dict(results), list(results)
     while True:
-        limit = min(TEST.suspect_p_value, 2 / (TEST.assumed_level_share * (1 + size)))
+        limit = min(TEST.suspect_p_value, 2 / (ASSUMED_LEVEL_SHARE * (1 + size)))
         suspects = [key for key in suspects if p_value(refined_results[key]) <= limit]
         needed = max(least, resamples_for(tests, len(suspects), alpha))
         # `resamples_for` contains a margin of two, so a smaller increase is not worth a repetition.

@@ -40,6 +40,11 @@ from calibrant.settings import PRIOR, TEST
 STEPS = 2048
 # Number of simulated data sets held in memory at once.
 AT_ONCE = 1000
+# Periodogram: largest number of cells, least mean number of rows of a cell, and widths of the bands in
+# frequencies.
+MAX_BAND_CELLS, MIN_BAND_CELL_ROWS, BAND_WIDTHS = 1024, 8, (1, 4, 16, 64, 256)
+# Distance from 0 and 1 that scores are moved to, so that their log-odds are finite.
+MIN_SCORE_DISTANCE = 1e-6
 
 
 def error(terms: Terms, norm: Norm) -> Array:
@@ -144,11 +149,11 @@ def simulate_test(
         Norm of the estimates under H0.
     cells, finest : int
         Number of cells of equal variance, and largest number of cells of equal width for the periodogram (by
-        default `TEST.periodogram_max_cells`).
+        default `MAX_BAND_CELLS`).
     keep : bool
         Whether to return the cosine coefficients of all data sets.
     """
-    finest = TEST.periodogram_max_cells if finest is None else finest
+    finest = MAX_BAND_CELLS if finest is None else finest
     observed = Posterior.of_residuals(steps.flat, cells, plain=True)
     first_sets, errors, statistics, z = None, np.empty(0), [], []
     smooth, local = [], []
@@ -339,7 +344,7 @@ class _ScoreCells(NamedTuple):
     def of(cls, steps: Residuals, finest: int) -> _ScoreCells:
         score, n = steps.score, float(steps.n)
         low, high = score[0], score[-1]
-        min_rows = TEST.periodogram_min_rows
+        min_rows = MIN_BAND_CELL_ROWS
         count = 2 ** int(np.log2(min(finest, n / min_rows))) if n >= min_rows else 0
         if count < CELLS or not high > low:
             return cls.none()
@@ -353,7 +358,7 @@ class _ScoreCells(NamedTuple):
     @property
     def widths(self) -> list[int]:
         """Widths of the bands, in frequencies."""
-        return [width for width in TEST.periodogram_bands if width <= self.cells // 2]
+        return [width for width in BAND_WIDTHS if width <= self.cells // 2]
 
     def normal(self, largest: Array) -> Array:
         """Normalise the largest band of each width (data sets, widths), and return their maximum.
@@ -453,7 +458,7 @@ def _score_directions(steps: Residuals) -> Array:
     These tests are locally most powerful against a wrong prevalence and a wrong temperature. For rare
     outcomes the statistics are skewed, so each side is ranked separately.
     """
-    p = np.clip(steps.score, TEST.min_score_distance, 1 - TEST.min_score_distance)
+    p = np.clip(steps.score, MIN_SCORE_DISTANCE, 1 - MIN_SCORE_DISTANCE)
     logit = np.log(p) - np.log1p(-p)
     variance = steps.spread * steps.score * (1 - steps.score)
     total = variance.sum()

@@ -11,8 +11,10 @@ from calibrant.estimators.bayes import Bayes
 from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior
 from calibrant.score_data import Array, Sample
 from calibrant.score_data.simplex import Simplex
-from calibrant.settings import INTERVAL
 from calibrant.tasks import CalibrationTask, cached_on_task
+
+# Folds of the cross-fitted probabilities.
+FOLDS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +92,9 @@ def cross_fitted_probabilities(rows: Simplex) -> Array:
     If no gap is more probable than a gap in that posterior, the scores are returned.
     """
     out = rows.score.copy()
-    parts = rows.folds(INTERVAL.bound_folds)
+    parts = rows.folds(FOLDS)
     for fold in parts if len(parts) > 1 else []:
         posterior = SoftmaxPosterior.of(rows[np.r_[0 : fold.start, fold.stop : len(rows.code)]])
-        if posterior.gap_probability > INTERVAL.bound_min_probability:
+        if posterior.gap_probability > 0.5:
             out[fold] = posterior.predict(rows.score[fold])
     return out
