@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 import calibrant
-from calibrant import Sketch, settings
+from calibrant import Sketch
 from calibrant.assessment import assess as assessing
 from calibrant.decisions import binary
 from calibrant.estimators import describe, resolve
@@ -712,7 +712,7 @@ def decided(data, cost):
     """Return the numbers of regret, of the best threshold and of the decision curve."""
     asked = {"sample_weight": data.weight, "cluster": data.cluster, "rng": 0}
     # What is expected if calibrated is not compared.
-    with patch.dict(vars(settings.DECISIONS), null_data_sets=2):
+    with patch("calibrant.decisions.regret.NULL_DATA_SETS", 2):
         regret = calibrant.regret(data.label, data.score, cost, **asked)
     best = calibrant.best_threshold(data.label, data.score, cost, **asked)
     curve = calibrant.regret_curve(data.label, data.score, thresholds=[0.1, 0.5], **asked)

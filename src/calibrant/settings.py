@@ -858,24 +858,9 @@ class RecommendationSettings:
     """Simulated data sets of ``calibrant.recommend`` (``inference.population``)."""
 
     true_errors: tuple[float, ...] = setting((0.02, 0.05, 0.1), "True errors of the curves.", _NONE)
-    max_log_slope: float = setting(1.6, "Largest absolute logarithm of the slope of log-odds.", _NONE)
-    max_shift: float = setting(2.0, "Largest shift of log-odds.", _NONE)
-    max_wave: float = setting(1.5, "Largest amplitude of the wavy shape, in log-odds.", _NONE)
-    max_local_gap: float = setting(0.3, "Largest gap of the local, tail and alternating shapes.", _NONE)
-    wave_periods: float = setting(2.0, "Periods of the wavy shape over the ranks of the scores.", _NONE)
-    local_rank: float = setting(0.7, "Central rank of the local shape.", _NONE)
-    tail_rank: float = setting(0.95, "Central rank of the tail shape.", _NONE)
-    local_width: float = setting(0.1, "Share of the rows in the range of both.", _NONE)
-    alternating_scores: tuple[int, int] = setting(
-        (3, 30), "Smallest and largest number of distinct scores for the alternating shape.", _NONE
-    )
-    alternating_rows: int = setting(10, "Mean number of rows of a score for that shape, at least.", _NONE)
-    max_data_sets: int = setting(200, "Largest number of data sets of a curve.", _NONE)
-    min_data_sets: int = setting(30, "Smallest number of data sets of a curve.", _NONE)
     negligible_share: float = setting(
         0.1, "Errors below this share of the standard error of the mean residual count as equal.", _NONE
     )
-    bootstrap_resamples: int = setting(100, "Resamples for the standard error of a loss.", _NONE)
     tie_width: float = setting(2.0, "Standard errors within which estimators are tied.", "convention")
 
 
@@ -956,9 +941,6 @@ class CurveSettings:
         _BAND,
         "band width +7.8 % / -4.9 %",
     )
-    density_window: float = setting(
-        0.6, "The same for the corrected band of method density.", _BAND, "no change"
-    )
     window_exponent: float = setting(
         1 / 3, "The window falls with n to this power; 1/5 is optimal.", _BAND, "band width -10.2 % / +18.2 %"
     )
@@ -989,17 +971,6 @@ class CurveSettings:
     full_quantile_rows: float = setting(
         10.0, "Effective local sample size below which the full quantile is used.", _BAND, "below noise"
     )
-    bootstrap_resamples: int = setting(
-        200, "Default number of resamples of method density.", _NONE, "no change"
-    )
-    level_share: float = setting(
-        0.02,
-        "Share of the rows that must have a round score for it to be listed as a level.",
-        _NONE,
-        "no change",
-    )
-    level_rows: int = setting(5, "Number of rows that must have it.", _NONE, "no change")
-    level_digits: int = setting(4, "Decimal digits of a round score.", "convention", "no change")
 
 
 @dataclass(frozen=True)
@@ -1007,9 +978,6 @@ class DecisionSettings:
     """Intervals of decision regret, clinical measures and selective prediction (package ``decisions``)."""
 
     folds: int = setting(5, "Folds of held-out gains.", "convention", "regret width +0.42 % / +0.11 %")
-    draws: int = setting(160, "Posterior draws of the frequencies of a single score.", _NONE, "below noise")
-    size_draws: int = setting(8, "Posterior draws of the block sizes of several classes.", _NONE, "no change")
-    coefficient_draws: int = setting(12, "Draws of the coefficients for each of them.", _NONE, "below noise")
     variance_floor_rows: float = setting(
         2.0,
         "Rows of the largest possible gain that are added to the variance of a gain.",
@@ -1040,20 +1008,6 @@ class DecisionSettings:
         _REGRET,
         "regret width -6.7 % / +6.7 %",
     )
-    band_data_sets: int = setting(
-        1000, "Sets of normal deviates for a simultaneous band.", _NONE, "no change"
-    )
-    null_data_sets: int = setting(50, "Data sets simulated under H0 for a single score.", _NONE, "no change")
-    canonical_null_data_sets: int = setting(
-        3, "Data sets simulated under H0 for several classes.", _NONE, "no change"
-    )
-    canonical_null_rows: int = setting(1000, "Rows of these data sets.", _NONE, "no change")
-    min_p_value: float = setting(1e-6, "Smallest p-value reported.", "convention", "no change")
-    clinical_draws: int = setting(200, "Posterior draws for E50 and E90.", _NONE, "no change")
-    min_selected_rows: int = setting(
-        10, "Fewest selected rows for which the band of selective accuracy is simulated.", _NONE, "no change"
-    )
-    selective_data_sets: int = setting(4000, "Sets of normal deviates for that band.", _NONE, "no change")
 
 
 @dataclass(frozen=True)
@@ -1070,19 +1024,6 @@ class ReportSettings:
     few_rows: int = setting(100, "Rows below which a caution is printed.", _NONE)
     few_group_rows: int = setting(30, "Rows of a group below which a caution is printed.", _NONE)
     few_clusters: int = setting(20, "Clusters below which a caution is printed.", _NONE)
-    discrete_rows: int = setting(
-        5, "Mean number of rows of a distinct score from which scores are discrete.", _NONE
-    )
-    saturation_distance: float = setting(1e-3, "Distance from 0 or 1 of a saturated score.", _NONE)
-    saturated_share: float = setting(
-        0.5, "Share of saturated scores above which a caution is printed.", _NONE
-    )
-    uneven_weights: float = setting(
-        0.5, "Effective sample size per row below which a caution about weights is printed.", _NONE
-    )
-    aggregated_scores: float = setting(
-        0.75, "Distinct scores per row up to which integer weights look like counts.", _NONE
-    )
     width_ratio: float = setting(
         2.0, "Ratio of the widths of two intervals above which a caution is printed.", _NONE
     )
@@ -1096,7 +1037,6 @@ class ReportSettings:
     assessed_rows: float = setting(
         10.0, "Effective local sample size at which the calibration of a score is assessed, at least.", _NONE
     )
-    recalibration_folds: int = setting(5, "Folds of the cross-fitted gain of recalibration.", "convention")
 
 
 PRIOR = PriorSettings()

@@ -8,7 +8,6 @@ import pytest
 import calibrant
 from calibrant import Cost
 from calibrant.inputs import InputError
-from calibrant.settings import DECISIONS
 
 MATRIX = [[0.0, 1.0, 0.3], [5.0, 0.0, 0.3]]
 CLASSES = [[0, 1, 1, 0.3], [3, 0, 1, 0.3], [1, 0.5, 0, 0.3]]
@@ -16,8 +15,8 @@ CLASSES = [[0, 1, 1, 0.3], [3, 0, 1, 0.3], [1, 0.5, 0, 0.3]]
 
 @pytest.fixture(autouse=True)
 def _few_simulations(monkeypatch):
-    monkeypatch.setitem(vars(DECISIONS), "null_data_sets", 4)
-    monkeypatch.setitem(vars(DECISIONS), "canonical_null_data_sets", 1)
+    monkeypatch.setattr("calibrant.decisions.regret.NULL_DATA_SETS", 4)
+    monkeypatch.setattr("calibrant.decisions.regret.CANONICAL_NULL_DATA_SETS", 1)
 
 
 def sample(n=150, seed=0):

@@ -12,7 +12,6 @@ from calibrant.decisions.binary import BinaryDecisions, CostLines
 from calibrant.decisions.interval import regret_intervals
 from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.inputs import InputError, in_clusters, predictions
-from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask, get_notion
 from oracles import decisions as oracle
 
@@ -22,7 +21,7 @@ COSTS = (0.1, 0.5, (1, 9), MATRIX)
 
 @pytest.fixture(autouse=True)
 def _few_simulations(monkeypatch):
-    monkeypatch.setitem(vars(DECISIONS), "null_data_sets", 4)
+    monkeypatch.setattr("calibrant.decisions.regret.NULL_DATA_SETS", 4)
 
 
 def sample(n=150, seed=0):
@@ -292,7 +291,7 @@ def test_the_seed_repeats_the_answer():
 
 
 def test_what_is_lost_for_certain_is_told_from_noise(monkeypatch):
-    monkeypatch.setitem(vars(DECISIONS), "null_data_sets", 50)
+    monkeypatch.setattr("calibrant.decisions.regret.NULL_DATA_SETS", 50)
     rng = np.random.default_rng(0)
     s = rng.random(2000)
     wrong = calibrant.regret((rng.random(2000) < s**3).astype(int), s, 0.3, rng=0)

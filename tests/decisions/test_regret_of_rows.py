@@ -9,7 +9,6 @@ import calibrant
 from calibrant import Cost, Regret
 from calibrant.decisions.canonical import CanonicalDecisions
 from calibrant.inputs import InputError, predictions
-from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask, get_notion
 from oracles import decisions as oracle
 
@@ -19,7 +18,7 @@ COST = np.array([[0, 1, 1, 0.3], [3, 0, 1, 0.3], [1, 0.5, 0, 0.3]])
 
 @pytest.fixture(autouse=True)
 def _few_simulations(monkeypatch):
-    monkeypatch.setitem(vars(DECISIONS), "canonical_null_data_sets", 1)
+    monkeypatch.setattr("calibrant.decisions.regret.CANONICAL_NULL_DATA_SETS", 1)
 
 
 def sample(n=150, classes=3, seed=0, power=0.4):

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 # Rows looked at for ties, which bounds the cost.
 LOOKED = 1_000_000
+# Scores are discrete from this mean number of rows of a distinct score.
+DISCRETE_ROWS = 5
+# Scores are saturated this close to 0 or 1, which is worth a caution above this share of them.
+SATURATION_DISTANCE, SATURATED_SHARE = 1e-3, 0.5
+# Weights are uneven below this effective sample size per row, and integer weights look like counts up to this
+# number of distinct scores per row.
+UNEVEN_WEIGHTS, AGGREGATED_SCORES = 0.5, 0.75
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,7 @@ def cautions(assessment: Assessment, seen: DataFacts) -> Iterator[str]:
     """Yield sentences, one for each thing to know."""
     if seen.rows < REPORT.few_rows:
         yield f"{_only(seen.rows, 'row')}: intervals are wide, and tests find large errors alone."
-    elif seen.distinct * REPORT.discrete_rows <= seen.n_inspected:
+    elif seen.distinct * DISCRETE_ROWS <= seen.n_inspected:
         distinct = counted(seen.distinct, "distinct score")
         yield (
             f"Scores are discrete: {distinct} in {counted(seen.rows, 'row')}."
@@ -59,10 +66,10 @@ def cautions(assessment: Assessment, seen: DataFacts) -> Iterator[str]:
     yield from assessment.estimate.cautions
     if seen.decided:
         yield f"All scores are 0 or 1: {PREDICTED}."
-    elif seen.saturated > REPORT.saturated_share:
+    elif seen.saturated > SATURATED_SHARE:
         yield (
             f"Scores are saturated: {100 * seen.saturated:.0f} % lie within "
-            f"{REPORT.saturation_distance:g} of 0 or 1. The log-odds axis shows them apart."
+            f"{SATURATION_DISTANCE:g} of 0 or 1. The log-odds axis shows them apart."
         )
     if seen.impossible:
         yield seen.impossible
@@ -80,7 +87,7 @@ def cautions(assessment: Assessment, seen: DataFacts) -> Iterator[str]:
             f"{many} below 0.5 {verb} as 1 - score, the confidence in the other class. If these are pairs, "
             "was it right and how sure was it, ask for the notion correctness."
         )
-    if assessment.n < REPORT.uneven_weights * assessment.rows:
+    if assessment.n < UNEVEN_WEIGHTS * assessment.rows:
         rows, n = counted(assessment.rows, "row"), count(round(assessment.n))
         yield f"Weights are uneven: {rows}, effective sample size {n}."
     if seen.tabulated:
@@ -158,7 +165,7 @@ def facts_from_rows(data: Predictions, names: Sequence[str], headline: Notion) -
         score = data.score.max(axis=1)
         ruled_out = np.take_along_axis(data.score, data.code[:, None], axis=1)[:, 0] == 0
     times = data.weight if data.weight is not None and data.counts else np.ones(len(score), np.int64)
-    near = REPORT.saturation_distance
+    near = SATURATION_DISTANCE
     impossible = int(times[ruled_out].sum())
     present = np.bincount(data.code.astype(np.intp), minlength=len(names)) > 0
     return DataFacts(
@@ -193,7 +200,7 @@ def _tabulated(data: Predictions) -> float:
         keys = keys @ np.random.default_rng(0).random(keys.shape[1])
     score = np.unique(keys, return_inverse=True)[1]
     pairs = np.unique(score * len(data.labels) + data.code)
-    return float(weight.sum()) if pairs.size == n and score.max() + 1 <= REPORT.aggregated_scores * n else 0.0
+    return float(weight.sum()) if pairs.size == n and score.max() + 1 <= AGGREGATED_SCORES * n else 0.0
 
 
 def facts_from_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] = ()) -> DataFacts:
@@ -239,7 +246,7 @@ def _may_be_pairs(notion: Notion, data: Predictions | Sketch) -> bool:
 
 def _saturated(problems: Sequence[Cells], weight: float) -> float:
     """Return the share of rows next to 0 or 1; among several classes, of rows with one of them next to 1."""
-    cuts = np.array([REPORT.saturation_distance, 1 - REPORT.saturation_distance])
+    cuts = np.array([SATURATION_DISTANCE, 1 - SATURATION_DISTANCE])
     ends = [problem.bins(cuts).w for problem in problems]
     near = sum(w[2] for w in ends) if len(ends) > 1 else ends[0][0] + ends[0][2]
     return float(near / weight)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from calibrant.assessment.decomposition import Score
+from calibrant.assessment.decomposition import FOLDS, Score
 from calibrant.curves import ReliabilityCurve, curve_of
 from calibrant.estimators.base import measure
 from calibrant.inference.interval_estimate import Extended, IntervalEstimate
@@ -19,7 +19,6 @@ from calibrant.inputs.codec import Bounds, Number, Probability, Size
 from calibrant.maps import Calibrator
 from calibrant.maps.folds import joined, mapped, rows_in_folds
 from calibrant.maps.multiclass import SoftmaxMap, newton_slope, slope_derivatives
-from calibrant.settings import REPORT
 from calibrant.tasks import CalibrationTask, Notion, get_notion
 
 # Rows that are looked at: of one score, and of many classes so many numbers in all.
@@ -91,10 +90,9 @@ class CrossFit:
         """Divide the rows; None of too few to learn and to judge."""
         data = _subsample(data)
         n_units = data.n_rows if data.cluster is None else int(data.cluster.max()) + 1
-        folds = REPORT.recalibration_folds
-        if n_units < 2 * folds or data.code.min() == data.code.max():
+        if n_units < 2 * FOLDS or data.code.min() == data.code.max():
             return None
-        return cls(*rows_in_folds(data, folds, np.random.default_rng(seed)), tempered)
+        return cls(*rows_in_folds(data, FOLDS, np.random.default_rng(seed)), tempered)
 
     @property
     def temperature(self) -> float | None:

@@ -63,7 +63,7 @@ def corrected(
     first = min(score_data.support[0], float(groups.score[0]))
     group_scores = groups.score[np.linspace(0, groups.w.size - 1, min(groups.w.size, KNOTS)).astype(np.intp)]
     knots = np.unique(np.concatenate([np.linspace(first, 1.0, KNOTS), group_scores]))
-    ranks = CURVES.density_window * float(score_data.n) ** -CURVES.window_exponent
+    ranks = CURVES.window * float(score_data.n) ** -CURVES.window_exponent
     windows = ranks, SCORE_WINDOW * bandwidth
     low, high = intervals(groups, squares, knots, np.interp(knots, score, nearby), level, *windows)
     ends = np.interp(score, knots, low), np.interp(score, knots, high)

@@ -48,7 +48,6 @@ from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds import model_average
 from calibrant.posterior.score_effects import has_few_scores
 from calibrant.score_data import Array, Cells, Residuals, Sample, ScoreData
-from calibrant.settings import CURVES
 from calibrant.tasks import CalibrationTask
 from calibrant.tasks.notions import Notion
 
@@ -65,6 +64,10 @@ BANDS: tuple[Band, ...] = ("pointwise", "simultaneous", "corrected", "bootstrap"
 MATCH_DISTANCE = 1e-3
 # Number of rows above which method="density" uses sums over cells, so that the cost is bounded.
 CELLS_FROM = 1 << 16
+# Default number of resamples of method="density".
+BOOTSTRAP_RESAMPLES = 200
+# Scores listed as levels: decimal digits, and least share and number of the rows that have the score.
+LEVEL_DIGITS, LEVEL_SHARE, LEVEL_ROWS = 4, 0.02, 5
 # Tolerance for rounding of effective sample sizes.
 ROUNDING = 1e-6
 # Names of the arrays of a curve with one entry for each score.
@@ -320,7 +323,7 @@ def curve_of(
         raise InputError("band", rule, band)
     if by_density:
         estimator = density_by("triweight" if kernel is None else kernel, bandwidth)
-        n_boot = CURVES.bootstrap_resamples if n_boot is None else n_boot
+        n_boot = BOOTSTRAP_RESAMPLES if n_boot is None else n_boot
         n_boot = inputs.positive_int("n_boot", n_boot, minimum=0)
         band = "corrected" if band == "pointwise" else band
         options: dict[str, Any] = {"n_boot": n_boot, "level": level, "band": band, "rng": generator}
@@ -457,11 +460,11 @@ def _levels(residuals: Residuals) -> Array:
     >>> _levels(Residuals.of(Sample(np.arange(1, 10) / 10, np.arange(9) > 4)))
     array([], dtype=float64)
     """
-    score = np.round(residuals.score, CURVES.level_digits)
+    score = np.round(residuals.score, LEVEL_DIGITS)
     mass, spread = residuals.mass, residuals.spread
     rows = np.divide(mass * mass, spread, out=np.zeros(mass.shape), where=spread > 0)
-    is_level = (mass >= CURVES.level_share * residuals.n) & (rows >= CURVES.level_rows - ROUNDING)
-    tolerance = MATCH_DISTANCE * 10.0**-CURVES.level_digits
+    is_level = (mass >= LEVEL_SHARE * residuals.n) & (rows >= LEVEL_ROWS - ROUNDING)
+    tolerance = MATCH_DISTANCE * 10.0**-LEVEL_DIGITS
     return np.unique(score[is_level & (np.abs(residuals.score - score) < tolerance)])
 
 

@@ -33,8 +33,8 @@ GROUPS, FOLD_SEED, MAX_SPLIT_ROWS = 1000, 20240717, 5e8
 # Tolerance for ties of scores, and of expected costs relative to the largest cost difference: rounding must
 # not decide the action for a score at the threshold.
 TIED = 1e-9
-# Seed of the posterior draws, fixed so that they depend on the data only.
-SEED = 20240713
+# Number of posterior draws of the frequencies, and their seed, fixed so that they depend on the data only.
+DRAWS, SEED = 160, 20240713
 
 
 class CostLines(NamedTuple):
@@ -341,7 +341,7 @@ class BinaryDecisions:
     def draws(self) -> tuple[Array, Array]:
         """Posterior draws of the frequencies (draws, groups), and Bayesian bootstrap shares of the groups."""
         rng = np.random.default_rng(SEED)
-        points, drawn = self.posterior.points(0).score, self.posterior.draws(0, rng, DECISIONS.draws)
+        points, drawn = self.posterior.points(0).score, self.posterior.draws(0, rng, DRAWS)
         gap = _interpolated(points, drawn, self.groups.score)
         share = bootstrap_shares(rng, self.groups.mass, self.groups.spread, len(gap))
         return np.clip(self.groups.score + gap, 0.0, 1.0), share

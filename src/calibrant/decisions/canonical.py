@@ -22,6 +22,8 @@ from calibrant.tasks import CalibrationTask
 
 # Number of score entries at which posterior draws are evaluated, which bounds the cost, and their seed.
 MAX_ENTRIES, SEED = 50_000, 20240715
+# Posterior draws of the block sizes, and draws of the coefficients for each of them.
+SIZE_DRAWS, COEFFICIENT_DRAWS = 8, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,7 @@ class CanonicalDecisions:
         rng = np.random.default_rng(SEED)
         n, classes = self.rows.score.shape
         subset = min(n, max(1000, MAX_ENTRIES // classes))
-        theta = self.posterior.draws(rng, DECISIONS.size_draws, DECISIONS.coefficient_draws)
+        theta = self.posterior.draws(rng, SIZE_DRAWS, COEFFICIENT_DRAWS)
         weight = self.rows.weight[:subset]
         share, usual = (
             bootstrap_shares(rng, weight, self.rows.square[:subset], len(theta)),

@@ -30,7 +30,6 @@ from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds.cells import expit, log_odds, nearest, softplus
 from calibrant.score_data import Array, Cells, ScoreData
 from calibrant.score_data.clusters import are_independent, effective_clusters
-from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask
 
 # Quantiles of the absolute gap, by definition.
@@ -40,6 +39,8 @@ E50, E90 = 0.5, 0.9
 MAX_STEPS, TOLERANCE, SMALL_STEP = 60, 1e-7, 0.1
 # Largest half-width of the interval of the log ratio.
 MAX_LOG_WIDTH = 500.0
+# Posterior draws for E50 and E90.
+DRAWS = 200
 
 
 @dataclass(frozen=True, repr=False)
@@ -295,7 +296,7 @@ def _gap_quantiles(
     """Return E50 and E90 by the posterior mean, with intervals from posterior draws."""
     posterior = posterior_of(task)
     points = posterior.points(0)
-    drawn = posterior.draws(0, stream(seed, "clinical"), DECISIONS.clinical_draws)
+    drawn = posterior.draws(0, stream(seed, "clinical"), DRAWS)
     gap = np.abs(np.clip(points.score + np.vstack([points.gap, drawn]), 0.0, 1.0) - points.score)
     order = np.argsort(gap, axis=-1)
     share = np.cumsum(points.mass[order], axis=-1)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from calibrant.decisions.binary import BinaryDecisions, CostLines
-from calibrant.decisions.interval import SEED, regret_intervals, simultaneous_deviate
+from calibrant.decisions.interval import BAND_DATA_SETS, SEED, regret_intervals, simultaneous_deviate
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
@@ -250,7 +250,7 @@ def _difference(
     # If few rows are classified differently, the empirical variance is too small: add a floor.
     error = np.sqrt(np.diag(covariance) + DECISIONS.variance_floor_rows * most**2)
     rng = np.random.default_rng(SEED)
-    wide = simultaneous_deviate(covariance, error, level, decisions.clusters, rng, DECISIONS.band_data_sets)
+    wide = simultaneous_deviate(covariance, error, level, decisions.clusters, rng, BAND_DATA_SETS)
     return NetBenefitDifference(mean, mean - wide * error, mean + wide * error)
 
 

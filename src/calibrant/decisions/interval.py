@@ -14,11 +14,10 @@ from calibrant.decisions.binary import BinaryDecisions, CostLines, Gain
 from calibrant.decisions.cost import Cost
 from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.score_data import Array
-from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask
 
-# Seed of the deviates of a simultaneous band.
-SEED = 20240714
+# Sets of normal deviates for a simultaneous band, and their seed.
+BAND_DATA_SETS, SEED = 1000, 20240714
 
 
 class RegretIntervals(NamedTuple):
@@ -114,8 +113,7 @@ def _band_deviate(decisions: BinaryDecisions, lines: CostLines, gain: Gain, leve
     by_scores = np.sqrt(parts.spread) * (no + (yes - no) * p - gain.mean[:, None])
     covariance = (by_outcome @ by_outcome.T + by_scores @ by_scores.T) / decisions.n**2
     rng = np.random.default_rng(SEED)
-    sets = DECISIONS.band_data_sets
-    return simultaneous_deviate(covariance, gain.error, level, decisions.clusters, rng, sets)
+    return simultaneous_deviate(covariance, gain.error, level, decisions.clusters, rng, BAND_DATA_SETS)
 
 
 def simultaneous_deviate(

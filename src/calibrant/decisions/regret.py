@@ -26,12 +26,15 @@ from calibrant.inputs.wording import brief_size, number, p_value, sample_size, w
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.posterior.softmax import FEW, SoftmaxPosterior
 from calibrant.score_data import Array
-from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask, get_notion
 
 # Number of steps that simulated data sets are pooled to, which bounds the cost, and the quantiles of the null
 # distribution that are stored.
 STEPS, QUANTILES = 512, (0.5, 0.95)
+# Data sets simulated under H0 for a single score; rows and data sets for several classes.
+NULL_DATA_SETS, CANONICAL_NULL_ROWS, CANONICAL_NULL_DATA_SETS = 50, 1000, 3
+# Smallest p-value reported: approximations by normal distributions are not accurate further out.
+MIN_P_VALUE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class Regret(Printed, Serializable):
     @property
     def p_text(self) -> str:
         """The p-value and its null hypothesis."""
-        return f"{p_value(self.p_value, DECISIONS.min_p_value)} (H0: no decision regret)"
+        return f"{p_value(self.p_value, MIN_P_VALUE)} (H0: no decision regret)"
 
     def __repr__(self) -> str:
         value, low, high = with_ends(self.value, self.low, self.high)
@@ -228,7 +231,7 @@ def _binary_fields(
     lines, decisions, estimate = intervals
     return {
         "value": float(estimate.value[0]), "low": float(estimate.low[0]), "high": float(estimate.high[0]),
-        "p_value": max(float(stdtr(max(decisions.clusters - 1, 1.0), -estimate.z[0])), DECISIONS.min_p_value),
+        "p_value": max(float(stdtr(max(decisions.clusters - 1, 1.0), -estimate.z[0])), MIN_P_VALUE),
         "recovered": float(estimate.recalibrated.value[0]), "cost": float(estimate.as_is[0]), "n": task.n,
         "null": _binary_null(decisions, lines, rng),
     }  # fmt: skip
@@ -246,7 +249,7 @@ def _canonical_fields(
     costs = decisions.cost[decisions.rows.code, decisions.actions]
     return {
         "value": decisions.value, "low": low, "high": high,
-        "p_value": max(float(ndtr(-z)), DECISIONS.min_p_value),
+        "p_value": max(float(ndtr(-z)), MIN_P_VALUE),
         "recovered": float(gain.value[0]), "cost": decisions.rows.mean(costs)[0], "n": task.n,
         "null": _canonical_null(decisions, rng),
     }  # fmt: skip
@@ -255,7 +258,7 @@ def _canonical_fields(
 def _binary_null(decisions: BinaryDecisions, lines: CostLines, rng: np.random.Generator) -> Null:
     """Simulate the distribution of the regret estimate for calibrated data with these scores."""
     steps = decisions.groups.coarser(STEPS)
-    sets = simulated_residuals(steps, rng, DECISIONS.null_data_sets).astype(np.float64)
+    sets = simulated_residuals(steps, rng, NULL_DATA_SETS).astype(np.float64)
 
     def simulated_estimate(residual: Array) -> float:
         simulated = replace(steps, residual=residual)
@@ -271,9 +274,9 @@ def _canonical_null(decisions: CanonicalDecisions, rng: np.random.Generator) -> 
 
     It is scaled by the number of rows, because the estimate under the null decreases with the noise.
     """
-    subset = decisions.rows[: min(len(decisions.rows.code), DECISIONS.canonical_null_rows)]
+    subset = decisions.rows[: min(len(decisions.rows.code), CANONICAL_NULL_ROWS)]
     estimates = []
-    for _ in range(DECISIONS.canonical_null_data_sets):
+    for _ in range(CANONICAL_NULL_DATA_SETS):
         edge = np.cumsum(subset.score, axis=1)[:, :-1]
         code: Array = (rng.random((len(subset.code), 1)) >= edge).sum(axis=1)
         simulated = replace(subset, code=code)

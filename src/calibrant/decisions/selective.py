@@ -39,7 +39,6 @@ from calibrant.parallel import cached_property, one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.clusters import are_independent, effective_clusters
-from calibrant.settings import DECISIONS
 from calibrant.tasks import CalibrationTask, get_notion
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ if TYPE_CHECKING:
 NODES, GRID, LOG_SHARE = 1000, 128, 0.25
 # Variances up to this are rounding errors.
 NEGLIGIBLE_VARIANCE = 1e-18
+# Sets of normal deviates for the band, and fewest selected rows for which it is simulated.
+BAND_DATA_SETS, MIN_SELECTED_ROWS = 4000, 10
 
 
 class Accuracy(NamedTuple):
@@ -216,7 +217,7 @@ def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = 0
         raise InputError("notion", rule, task.notion.name)
     levels = _ConfidenceLevels.of(task)
     nodes = _spread_indices(levels.coverage, NODES)
-    grid = nodes[_spread_indices(levels.coverage[nodes], GRID, DECISIONS.min_selected_rows / levels.n)]
+    grid = nodes[_spread_indices(levels.coverage[nodes], GRID, MIN_SELECTED_ROWS / levels.n)]
     clustered, independent = levels.covariance(grid), levels.variance(grid)
     # Design effect of clusters, interpolated because it changes slowly with the coverage.
     ratio = np.divide(
@@ -230,8 +231,8 @@ def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = 0
         sd = np.sqrt(np.diag(clustered)[known])
         correlation = clustered[np.ix_(known, known)] / np.outer(sd, sd)
         rng = stream(seed, "selective")
-        error, sets = np.ones(known.size), DECISIONS.selective_data_sets
-        deviate = simultaneous_deviate(correlation, error, level, levels.clusters, rng, sets)
+        error = np.ones(known.size)
+        deviate = simultaneous_deviate(correlation, error, level, levels.clusters, rng, BAND_DATA_SETS)
     band = levels.interval(nodes, effect, deviate)
     aurc, e_aurc = levels.areas(level)
     return RiskCoverage(

@@ -22,19 +22,21 @@ MOST = 16_000
 MOST_COPIES = 1_000_000
 # Number of scores that data sets of another size are drawn from.
 POOL = 100_000
-# The setting with the largest plausible strength of each shape: in log-odds (for a temperature, its
+# Largest plausible strength of each shape: in log-odds (for a temperature, its
 # logarithm), and in probability for the last three, which also change scores of 0 and 1.
 SHAPES = {
-    "overconfident": "max_log_slope",
-    "underconfident": "max_log_slope",
-    "shifted": "max_shift",
-    "wavy": "max_wave",
-    "local": "max_local_gap",
-    "tail": "max_local_gap",
-    "alternating": "max_local_gap",
+    "overconfident": 1.6,
+    "underconfident": 1.6,
+    "shifted": 2.0,
+    "wavy": 1.5,
+    "local": 0.3,
+    "tail": 0.3,
+    "alternating": 0.3,
 }
-# The setting with the central rank of each local shape.
-LOCAL_RANKS = {"local": "local_rank", "tail": "tail_rank"}
+# Central rank of each local shape, and share of the rows in its range; periods of the wavy shape.
+LOCAL_RANKS, LOCAL_WIDTH, WAVE_PERIODS = {"local": 0.7, "tail": 0.95}, 0.1, 2.0
+# Alternating shape: smallest and largest number of distinct scores, and least mean number of rows of a score.
+ALTERNATING_SCORES, ALTERNATING_ROWS = (3, 30), 10
 
 
 class CalibrationCurve(NamedTuple):
@@ -154,7 +156,7 @@ class Population:
         sizes = [size * scale for size in RECOMMENDATION.true_errors]
         shaped = _Shapes(self)
         for shape in shaped.shapes:
-            max_strength: float = getattr(RECOMMENDATION, SHAPES[shape])
+            max_strength = SHAPES[shape]
             max_error = self.true_error(shaped(shape, max_strength))
             attained = [size for size in sizes if size <= max_error] or [max_error / 2]
             for size in attained:
@@ -229,21 +231,18 @@ class _Shapes:
         # With two classes, the ranks of one class are those of the other in reverse.
         mirrored = (np.arange(problems) < problems // 2).tolist()
         ranks = [_Ranks.of(each, population.mass) for each in score]
-        self.wave = np.stack(
-            [np.sin(2 * np.pi * RECOMMENDATION.wave_periods * each.mid_rank) for each in ranks]
-        )
+        self.wave = np.stack([np.sin(2 * np.pi * WAVE_PERIODS * each.mid_rank) for each in ranks])
         sided = list(zip(ranks, mirrored, strict=True))
         self.gap = {}
-        for shape, name in LOCAL_RANKS.items():
-            at = getattr(RECOMMENDATION, name)
+        for shape, at in LOCAL_RANKS.items():
             self.gap[shape] = np.stack([each.local_range(1 - at if mirror else at) for each, mirror in sided])
         if np.array_equal(
             self.gap["local"], self.gap["tail"]
         ):  # the same range, if many rows share the largest score
             del self.gap["local"]
         values = [each.values for each in ranks]
-        fewest, most = RECOMMENDATION.alternating_scores
-        most = min(most, population.n // RECOMMENDATION.alternating_rows)
+        fewest, most = ALTERNATING_SCORES
+        most = min(most, population.n // ALTERNATING_ROWS)
         if fewest <= min(values) and max(values) <= most:
             self.gap["alternating"] = np.stack([each.alternating(mirror) for each, mirror in sided])
 
@@ -291,7 +290,7 @@ class _Ranks(NamedTuple):
         The range always contains the score with this rank.
         """
         distance, own_mass = np.abs(self.mid_rank - at), self.distinct_mass[self.group]
-        inside = distance <= np.maximum(RECOMMENDATION.local_width, own_mass) / 2 + 1e-12
+        inside = distance <= np.maximum(LOCAL_WIDTH, own_mass) / 2 + 1e-12
         sign = 1.0 if float(np.average(self.score, weights=self.mass * inside)) < 0.5 else -1.0
         return np.where(inside, sign, 0.0)
 

@@ -28,6 +28,8 @@ DEFAULT = ("auto", "l:15", "a:15", "ac:10", "d:silverman", "debiased", "sweep", 
 MOST_CLASSES = 20
 # Number of scores simulated for a curve, which bounds the cost.
 MAX_SCORES = 150_000
+# Smallest and largest number of data sets of a curve; resamples for the standard error of a loss.
+MIN_DATA_SETS, MAX_DATA_SETS, BOOTSTRAP_RESAMPLES = 30, 200, 100
 # Scores and problems held in memory at once.
 SCORES_AT_ONCE, PROBLEMS_AT_ONCE = 1 << 19, 200
 
@@ -173,7 +175,7 @@ def rank_estimators(
     chosen = _estimators_by_name(DEFAULT if estimators is None else estimators, notion)
     rows = None if n is None else inputs.positive_int("n", n)
     population, cautions = _population(notion, data, rows)
-    limits = RECOMMENDATION.min_data_sets, RECOMMENDATION.max_data_sets
+    limits = MIN_DATA_SETS, MAX_DATA_SETS
     default_repetitions = int(np.clip(MAX_SCORES // _size(population), *limits))
     times = default_repetitions if repetitions is None else inputs.positive_int("repetitions", repetitions, 2)
     seed = inputs.seeded(rng)
@@ -329,7 +331,7 @@ def rank_by_loss(
         return np.asarray((p95 - p95.min(axis=1, keepdims=True)).mean(axis=0))
 
     value, times = loss(deviation), deviation.shape[-1]
-    resamples = range(RECOMMENDATION.bootstrap_resamples)
+    resamples = range(BOOTSTRAP_RESAMPLES)
     resampled = np.stack([loss(deviation[..., rng.integers(0, times, times)]) for _ in resamples])
     best = int(np.argmin(value))
     se, se_difference = resampled.std(axis=0), (resampled - resampled[:, [best]]).std(axis=0)
