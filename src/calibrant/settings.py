@@ -99,12 +99,6 @@ class PriorSettings:
         "MAE (calibrated) -7.3 % / +7.3 %; MAE +1.3 % / -0.84 %; width (calibrated) -1.2 % / +1.5 %",
     )
     # Variance of the outcomes
-    pilot_bandwidth: float = setting(
-        0.28868,
-        "Bandwidth of the pilot smooth (share of the ranks), times (0.75 n)^(-1/5), below about 100 rows.",
-        "Silverman's rule for uniform ranks (Silverman, 1986)",
-        "no change",
-    )
     largest_pilot_bandwidth: float = setting(
         12.0,
         "Largest bandwidth of the pilot smooth, in rows; it replaces Silverman's rule above about 100 rows.",
@@ -133,17 +127,17 @@ class PriorSettings:
     probability_of_no_mean: float = setting(
         0.1, "Prior probability that a smooth gap has mean zero.", _ESTIMATOR, "below noise"
     )
-    smallest_smooth_sd: float = setting(
+    smallest_sd: float = setting(
         0.0125,
-        "Smallest standard deviation of a smooth gap, or the noise if that is less.",
+        "Smallest standard deviation of a smooth gap (or the noise if that is less) and of a local gap.",
         _ESTIMATOR,
-        "MAE (calibrated) -0.65 % / -0.34 %; width (calibrated) +1.6 % / +1.8 %",
+        "",
     )
-    largest_smooth_sd: float = setting(
+    largest_sd: float = setting(
         0.5,
-        "Largest standard deviation of a smooth gap around its mean.",
+        "Largest standard deviation of a smooth gap around its mean, and of a local gap.",
         _ESTIMATOR,
-        "MAE (calibrated) +1.5 % / -1.1 %; MAE -0.19 % / +0.12 %",
+        "",
     )
     largest_mean_sd: float = setting(
         0.3125,
@@ -166,9 +160,6 @@ class PriorSettings:
         _ESTIMATOR,
         "width +0.18 % / -0.22 %",
     )
-    cells_per_roughness: float = setting(
-        1.5, "Least number of cells for each unit of a further roughness.", _ESTIMATOR, "no change"
-    )
     roughness_weight_ratio: float = setting(
         0.6,
         "Ratio of the prior weights of successive roughnesses.",
@@ -176,7 +167,10 @@ class PriorSettings:
         "MAE (calibrated) -1.6 % / +1.4 %; width (calibrated) -1.8 % / +2.1 %; width -2.2 % / -0.32 %",
     )
     spectrum_exponent: float = setting(
-        3.0, "Exponent of the spectrum of a smooth gap.", _ESTIMATOR, "MAE (calibrated) +1.6 % / -1.1 %"
+        3.0,
+        "Exponent of the spectra of a smooth gap and of a local process.",
+        _ESTIMATOR,
+        "MAE (calibrated) +1.6 % / -1.1 %",
     )
     # Local component
     probability_of_final_range: float = setting(
@@ -196,18 +190,6 @@ class PriorSettings:
         "Prior probability that a final range has no gap, in the dense partition.",
         _ESTIMATOR,
         "width (calibrated) +0.74 % / -2.0 %; MAE (calibrated) +0.01 % / -0.01 %",
-    )
-    smallest_local_sd: float = setting(
-        0.0125,
-        "Smallest standard deviation of a local gap.",
-        _ESTIMATOR,
-        "MAE (calibrated) -0.26 % / +0.18 %; width (calibrated) -1.1 % / +1.4 %; MAE +0.22 % / -0.24 %",
-    )
-    largest_local_sd: float = setting(
-        0.5,
-        "Largest standard deviation of a local gap.",
-        _ESTIMATOR,
-        "MAE +1.3 % / -0.65 %; MAE (calibrated) +0.05 % / -0.02 %",
     )
     constant_sd_count: int = setting(
         5,
@@ -238,9 +220,6 @@ class PriorSettings:
         "Roughness of a local process, in cosine frequencies of the range.",
         _ESTIMATOR,
         "MAE (calibrated) -0.00 % / +0.01 %; MAE -0.10 % / +0.19 %",
-    )
-    process_spectrum_exponent: float = setting(
-        3.0, "Exponent of the spectrum of a local process.", _ESTIMATOR, "MAE (calibrated) +0.01 % / -0.01 %"
     )
     process_probability_of_no_mean: float = setting(
         0.2,
@@ -291,12 +270,6 @@ class PriorSettings:
         _ESTIMATOR,
         "MAE (calibrated) +0.57 % / -0.45 %; width (calibrated) +2.2 % / +0.27 %; MAE -0.78 % / +0.90 %",
     )
-    many_pairs: int = setting(
-        3000,
-        "Least number of pairs of rows with equal scores to use all frequency powers.",
-        _ESTIMATOR,
-        "no change",
-    )
     effects_weight_all_tied: float = setting(
         0.6,
         "Prior probability of score effects if all rows share scores.",
@@ -319,7 +292,10 @@ class PriorSettings:
         "width -0.83 % / +0.00 %; MAE +0.23 % / -0.02 %",
     )
     rounding_unit: float = setting(
-        0.001, "Scores look rounded if all of them are multiples of this.", _ESTIMATOR, "below noise"
+        0.001,
+        "Rounded scores are multiples of this; closer to 0 or 1 they do not count as repeated.",
+        _ESTIMATOR,
+        "below noise",
     )
     few_scores: int = setting(
         32,
@@ -327,20 +303,11 @@ class PriorSettings:
         _ESTIMATOR,
         "no change",
     )
-    rows_per_few_scores: int = setting(
-        3, "Least mean number of rows per score of few scores.", _NONE, "no change"
-    )
     heavy_share: float = setting(
         0.05,
         "Scores with this share of the rows are left out of the share of repeated scores.",
         _ESTIMATOR,
         "MAE (calibrated) -0.00 % / +0.00 %",
-    )
-    extreme_distance: float = setting(
-        0.001,
-        "Scores this close to 0 or 1 are left out of the share of repeated scores.",
-        _ESTIMATOR,
-        "no change",
     )
     rare_rows: float = setting(4.5, "Repeated scores with fewer rows are rare.", _ESTIMATOR, "no change")
     rare_factor: float = setting(
@@ -353,19 +320,16 @@ class PriorSettings:
         0.05, "Share of repeated scores below which unrepeated scores have no effects.", _NONE, "no change"
     )
     few_rows: int = setting(
-        10, "Largest number of rows of a score that may be copies of one case.", _ESTIMATOR, "no change"
-    )
-    copied_variance_ratio: float = setting(
-        0.1,
-        "Rows are copies if outcomes vary less than this share of their variance.",
+        10,
+        "Largest number of rows of a score that may be copies of one case (the study has none).",
         _ESTIMATOR,
         "no change",
     )
-    copied_smallest_variance: float = setting(
-        1.0, "Total variance of outcomes from which copies can be recognized.", _ESTIMATOR, "no change"
-    )
-    smallest_expected_outcomes: float = setting(
-        0.25, "Smallest mean probability of score effects, times n.", _ESTIMATOR, "below noise"
+    copied_variance_ratio: float = setting(
+        0.1,
+        "Rows are copies (the study has none) if outcomes vary less than this share of their variance.",
+        _ESTIMATOR,
+        "no change",
     )
     # Curves that show each distinct score
     most_single_scores: int = setting(
@@ -441,9 +405,6 @@ class LogOddsSettings:
         "benchmarks/maps.py --models development",
         "below noise",
     )
-    largest_temperature_bonus: float = setting(
-        1.0, "Largest additional log prior weight of a temperature (nats).", _NONE, "no change"
-    )
     probability_of_no_label_noise: float = setting(
         0.7,
         "Prior probability of no label noise.",
@@ -460,8 +421,11 @@ class LogOddsSettings:
         _NONE,
         "band width -0.17 % / +0.21 %; excess log loss -0.51 % / +0.58 %",
     )
-    smooth_sds: tuple[float, ...] = setting(
-        (0.15, 0.5, 1.5), "Standard deviations of a smooth part.", _NONE, "excess log loss -0.36 % / -0.24 %"
+    deviation_sds: tuple[float, ...] = setting(
+        (0.15, 0.5, 1.5),
+        "Standard deviations of a smooth part, and of the shift of a score.",
+        _NONE,
+        "",
     )
     roughness: tuple[float, ...] = setting(
         (1.0, 4.0, 16.0, 2.0),
@@ -474,12 +438,6 @@ class LogOddsSettings:
         "Exponents of the spectra of a smooth part.",
         _NONE,
         "band width +0.16 % / -0.11 %",
-    )
-    information_tail: float = setting(
-        0.005,
-        "Share of the information on each side where the time linear in log-odds is constant.",
-        _NONE,
-        "below noise",
     )
     # Local components
     partition_weight: float = setting(0.15, "Prior weight of the dyadic partition.", _NONE, "below noise")
@@ -510,34 +468,10 @@ class LogOddsSettings:
         _NONE,
         "band width -0.17 % / +0.23 %; excess log loss -0.59 % / +0.41 %",
     )
-    range_position_limit: float = setting(
-        4.0, "Largest position in a range that a slope multiplies.", _NONE, "below noise"
-    )
     score_shift_weight: float = setting(
         0.3, "Prior weight of one shift per score, where distinct scores are few.", _NONE, "below noise"
     )
-    score_shift_sds: tuple[float, ...] = setting(
-        (0.15, 0.5, 1.5),
-        "Prior standard deviations of the shift of a score.",
-        _NONE,
-        "excess log loss +0.30 % / +0.69 %",
-    )
-    score_correlations: tuple[float, ...] = setting(
-        (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4),
-        "Intraclass correlations of rows that share one of many scores.",
-        _NONE,
-        "no change",
-    )
     # Scores of exactly 0 or 1
-    default_distance_of_certain_scores: float = setting(
-        0.001,
-        "Distance from 0 and 1 of scores of exactly 0 and 1 if there are no other scores.",
-        _NONE,
-        "excess log loss (calibrated) -0.00 % / +0.01 %",
-    )
-    prior_count_at_certain_scores: float = setting(
-        0.5, "Prior number of outcomes of each kind at scores of 0 and 1.", "Jeffreys' prior", "no change"
-    )
 
     @property
     def parametric(self) -> "np.ndarray[Any, np.dtype[np.float64]]":
@@ -609,9 +543,6 @@ class SoftmaxSettings:
     spectrum_exponent: float = setting(
         1.5, "Exponent with which standard deviations of curves fall.", _NONE, "below noise"
     )
-    constant_frequency: float = setting(
-        0.5, "Frequency of the constant of the shifts of the two largest classes.", _NONE, "below noise"
-    )
     most_bumps: int = setting(
         30,
         "Largest number of Gaussian bumps.",
@@ -627,11 +558,7 @@ class SoftmaxSettings:
         _NONE,
         "canonical width (calibrated) +2.2 % / +0.33 %",
     )
-    principal_axes: int = setting(
-        8, "Number of principal axes of the matrix block, for many classes.", _NONE, "no change"
-    )
     # Value and interval
-    folds: int = setting(10, "Number of cross-validation folds.", "convention", "below noise")
     held_out_weight: float = setting(
         0.5,
         "Weight of the error of held-out predictions; the posterior expectation has the rest.",
@@ -650,46 +577,13 @@ class SoftmaxSettings:
         _NONE,
         "canonical width -2.7 % / +2.7 %",
     )
-    square_interval_factor: float = setting(
-        1.5, "Interval factor of the upper end of l2.", _NONE, "no change"
-    )
-    square_difference_factor: float = setting(1.5, "Difference factor of l2.", _NONE, "no change")
+    square_factor: float = setting(1.5, "Both factors for the upper end of the square of l2.", _NONE, "")
     # Local frequencies
-    largest_bandwidth: float = setting(
-        0.64, "Largest bandwidth of neighbours, in whitened log ratios of scores.", _NONE, "no change"
-    )
-    bandwidth_count: int = setting(
-        11, "Number of bandwidths, each sqrt(2) times the next.", _NONE, "no change"
-    )
-    smallest_prediction_weight: float = setting(
-        2.0**-5, "Smallest prior weight of the held-out prediction, in rows.", _NONE, "no change"
-    )
-    largest_prediction_weight: float = setting(
-        16.0, "Largest prior weight of the held-out prediction, in rows.", _NONE, "no change"
-    )
-    prediction_weight_count: int = setting(
-        10, "Number of prior weights of the held-out prediction.", _NONE, "no change"
-    )
-    smallest_neighbour_share: float = setting(
-        0.25,
-        "Least mean of W / (W + 1) over rows, W the weight of neighbours, of a bandwidth.",
-        _NONE,
-        "no change",
-    )
     z_to_use: float = setting(
         3.0,
         "Gain in Brier score, in standard errors, from which local frequencies are used.",
         _NONE,
         "no change",
-    )
-    z_to_repeat: float = setting(
-        1.5,
-        "Gain in Brier score, in standard errors, from which more neighbours are tried.",
-        _NONE,
-        "no change",
-    )
-    smaller_bandwidth_weight: float = setting(
-        0.5, "Weight of the expected error at the next smaller bandwidth.", _NONE, "no change"
     )
     local_difference_factor: float = setting(
         0.5, "Share of the distance to the lower value that the upper end adds.", _NONE, "no change"
@@ -709,13 +603,6 @@ class SoftmaxSettings:
     def sds(self) -> tuple[float, ...]:
         """Prior standard deviations of a block."""
         return geometric(self.smallest_sd, self.largest_sd, self.sd_count)
-
-    @property
-    def prediction_weights(self) -> tuple[float, ...]:
-        """Prior weights of the held-out prediction."""
-        return geometric(
-            self.smallest_prediction_weight, self.largest_prediction_weight, self.prediction_weight_count
-        )
 
 
 # -- inference -----------------------------------------------------------------------------------------------
@@ -835,9 +722,6 @@ class ClusterSettings:
 
     basis_size: int = setting(8, "Cosine functions along which design effects are computed.", _CLUSTERS)
     slow_functions: int = setting(2, "Slowest of them, whose design effects also count singly.", _CLUSTERS)
-    min_variance: float = setting(
-        0.01, "Added to the variance of an outcome, divided by the root of n, near scores of 0 and 1.", _NONE
-    )
     sign_power: float = setting(
         2.0,
         "Power of the signal share by which the design effect along the sign of the gap counts.",
@@ -877,23 +761,11 @@ class MapSettings:
         _NONE,
         "no change",
     )
-    max_worse_probability: float = setting(
-        0.5,
-        "Posterior probability of a larger log loss above which binary scores are kept.",
-        _MAPS,
-        "below noise",
-    )
     max_monotone_loss: float = setting(
         2.0, "Largest loss of log-likelihood for which a map is made increasing.", _MAPS, "no change"
     )
     min_score_evidence: float = setting(
         2.0, "Log Bayes factor above which repeated scores have effects of their own.", _MAPS, "no change"
-    )
-    max_score_effects: int = setting(
-        1000, "Largest number of distinct scores with such effects.", _MAPS, "no change"
-    )
-    min_rows_per_score: float = setting(
-        10.0, "Mean number of rows of these scores, at least.", _MAPS, "no change"
     )
     temperature_fit_sd: float = setting(
         2.0, "Prior standard deviation of the log temperature for its estimate.", _MAPS, "below noise"
@@ -919,8 +791,6 @@ class MapSettings:
         _MAPS,
         "below noise",
     )
-    size_draws: int = setting(16, "Posterior draws of the block sizes.", _NONE, "below noise")
-    coefficient_draws: int = setting(2, "Draws of the coefficients for each of them.", _NONE, "below noise")
     vector_temperature_sd: float = setting(
         0.2, "Prior standard deviation of the temperature in vector and matrix scaling.", _MAPS, "no change"
     )

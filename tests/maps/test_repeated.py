@@ -5,9 +5,12 @@ import pytest
 
 from calibrant import Calibrator, Sketch
 from calibrant.maps.binary import BinaryProblem, average_or_identity
-from calibrant.posterior.log_odds.model_average import ScoreDeviations, divide_by_design_effect
+from calibrant.posterior.log_odds.model_average import (
+    SCORE_CORRELATIONS,
+    ScoreDeviations,
+    divide_by_design_effect,
+)
 from calibrant.score_data import Cells, Residuals, Sample
-from calibrant.settings import LOG_ODDS
 from oracles.maps import beta_binomial
 
 
@@ -46,13 +49,13 @@ def test_effects_are_those_of_numerical_integrals():
     effects = ScoreDeviations.of(held, average)
     likelihood, mean = [], []
     plain = np.prod(average**successes * (1 - average) ** (trials - successes))
-    for correlation in LOG_ODDS.score_correlations:
+    for correlation in SCORE_CORRELATIONS:
         found = [beta_binomial(*each, correlation) for each in zip(successes, trials, average, strict=True)]
         likelihood.append(np.prod([value for value, _ in found]))
         mean.append([value for _, value in found])
     weight = np.array(likelihood) / sum(likelihood)
     assert effects.log_bayes_factor == pytest.approx(np.log(np.mean(likelihood) / plain), abs=1e-4)
-    assert effects.correlation == pytest.approx(weight @ LOG_ODDS.score_correlations, rel=1e-4)
+    assert effects.correlation == pytest.approx(weight @ SCORE_CORRELATIONS, rel=1e-4)
     np.testing.assert_allclose(effects.probability, weight @ np.array(mean), rtol=1e-4)
 
 

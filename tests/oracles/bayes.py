@@ -14,6 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.posterior import dyadic_partition, score_effects, variance_time
+from calibrant.posterior.process import CELLS_PER_ROUGHNESS
+from calibrant.posterior.score_effects import MANY_PAIRS, SMALLEST_EXPECTED_OUTCOMES
+from calibrant.posterior.variance_time import PILOT_BANDWIDTH
 from calibrant.settings import PRIOR
 
 
@@ -86,7 +89,7 @@ def problem(score, outcome):
     n = len(score)
     r = np.bincount(inverse, np.asarray(outcome, dtype=float)) - count * s
     points = min(n, variance_time.PILOT_BLOCKS)
-    width = min(PRIOR.pilot_bandwidth * (0.75 * n) ** -0.2, PRIOR.largest_pilot_bandwidth / n)
+    width = min(PILOT_BANDWIDTH * (0.75 * n) ** -0.2, PRIOR.largest_pilot_bandwidth / n)
     mean = spread_evenly(np.cumsum(count), r, np.linspace(0, n, points + 1)) * points / n
     basis = cosines(points)
     gain = np.array([triweight(math.pi * width * k) for k in range(points)])
@@ -115,7 +118,7 @@ def fit_process(x, unit):
 
     def sizes(largest):
         """Variances against the noise, evenly on a logarithmic scale."""
-        least = min(1.0, e * PRIOR.smallest_smooth_sd**2)
+        least = min(1.0, e * PRIOR.smallest_sd**2)
         steps = PRIOR.smooth_sd_count
         return [least * (e * largest**2 / least) ** (i / (steps - 1)) for i in range(steps)]
 
@@ -123,13 +126,13 @@ def fit_process(x, unit):
     means = [(no_mean, 0.0)]
     means += [((1 - no_mean) / PRIOR.smooth_sd_count, t) for t in sizes(PRIOR.largest_mean_sd)]
     roughness = list(PRIOR.roughness)
-    while PRIOR.roughness_ratio * roughness[-1] < g / PRIOR.cells_per_roughness:
+    while PRIOR.roughness_ratio * roughness[-1] < g / CELLS_PER_ROUGHNESS:
         roughness.append(PRIOR.roughness_ratio * roughness[-1])
     weight = np.array([PRIOR.roughness_weight_ratio**i for i in range(len(roughness))])
     weight = weight / weight.sum()
     shapes = [(no_shape, np.zeros(g - 1))]
     k = np.arange(1, g)
-    for t in sizes(PRIOR.largest_smooth_sd):
+    for t in sizes(PRIOR.largest_sd):
         for share, rough in zip(weight, roughness, strict=True):
             spectrum = (1 + (k / rough) ** 2) ** -PRIOR.spectrum_exponent
             chance = (1 - no_shape) * share / PRIOR.smooth_sd_count
@@ -178,7 +181,7 @@ def wave(x, size_of_one):
     """
     m = len(x)
     basis = cosines(m)
-    spectrum = (1 + (np.arange(1, m) / PRIOR.process_roughness) ** 2) ** -PRIOR.process_spectrum_exponent
+    spectrum = (1 + (np.arange(1, m) / PRIOR.process_roughness) ** 2) ** -PRIOR.spectrum_exponent
     shape = basis[1:].T @ np.diag(spectrum / spectrum.sum()) @ basis[1:]
     level = np.outer(basis[0], basis[0])
     total, shrink = 0.0, np.zeros((m, m))
@@ -257,7 +260,7 @@ def coverage(p):
     """Share of the rows at shared scores, without heavy scores and those at 0 or 1; less if none are rare."""
     shared, single, rare = 0, 0, 0
     for s, m in zip(p.score, p.count, strict=True):
-        apart = m > 1 and (m >= PRIOR.heavy_share * p.n or min(s, 1 - s) < PRIOR.extreme_distance)
+        apart = m > 1 and (m >= PRIOR.heavy_share * p.n or min(s, 1 - s) < PRIOR.rounding_unit)
         shared += m if m > 1 and not apart else 0
         single += m == 1
         rare += m if 1 < m < PRIOR.rare_rows else 0
@@ -321,7 +324,7 @@ class Effects:
         self.cells = min(max(2 ** int(math.log2(p.n)), 2), score_effects.CELLS)
         shared = self.rows[self.tied]
         self.usual = math.exp((shared * np.log(shared)).sum() / shared.sum())
-        many = (shared * (shared - 1)).sum() / 2 >= PRIOR.many_pairs
+        many = (shared * (shared - 1)).sum() / 2 >= MANY_PAIRS
         self.powers = PRIOR.frequency_powers if many and shared.max() > 2 * shared.min() else (0.0,)
         count, ratio = score_effects.NODES_OF_MANY_PAIRS if many else score_effects.NODES_OF_FEW_PAIRS
         self.fitted = np.geomspace(ratio * PRIOR.smallest_correlation, PRIOR.largest_correlation, count)
@@ -359,7 +362,7 @@ class Effects:
 
     def probability(self, f):
         """Probability of an outcome where the effect is zero."""
-        return np.clip(self.score + f, margin := PRIOR.smallest_expected_outcomes / self.n, 1 - margin)
+        return np.clip(self.score + f, margin := SMALLEST_EXPECTED_OUTCOMES / self.n, 1 - margin)
 
     def normal(self, f, rho):
         """Log likelihood of the residuals if they were normal."""

@@ -5,11 +5,10 @@ import pytest
 
 import calibrant
 from calibrant.posterior.softmax import CanonicalError, SoftmaxPosterior, local
-from calibrant.posterior.softmax.error import NORMS
+from calibrant.posterior.softmax.error import FOLDS, NORMS
 from calibrant.posterior.softmax.likelihood import softmax
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
 from calibrant.score_data.simplex import Simplex
-from calibrant.settings import SOFTMAX
 from oracles import neighbours as oracle
 from oracles import softmax as errors_of
 
@@ -128,7 +127,7 @@ def test_more_rows_than_are_looked_at_stand_for_themselves(monkeypatch, board):
     found = CanonicalError.of(whole.posterior)
     assert len(found.local.at_best_bandwidth.concentration) == 700
     np.testing.assert_array_equal(found.held_out[700:], whole.posterior.held_out(
-        whole.posterior.likelihood.rows.folds(SOFTMAX.folds))[700:])  # fmt: skip
+        whole.posterior.likelihood.rows.folds(FOLDS))[700:])  # fmt: skip
     for norm in NORMS:
         assert found.value(norm) == pytest.approx(whole.value(norm), rel=0.1)
         assert found.parts[norm].held_out_error > whole.parts[norm].held_out_error
@@ -140,14 +139,14 @@ def test_smooth_gaps_and_many_classes_are_left_to_the_blocks():
     assert found.local is None
     assert found.gap_probability == found.posterior.gap_probability
     p = np.random.default_rng(0).dirichlet(np.ones(13), 50)
-    assert local.LocalFrequencyPair.of(Simplex.of(p, np.zeros(50, int)), p, SOFTMAX.folds) is None
+    assert local.LocalFrequencyPair.of(Simplex.of(p, np.zeros(50, int)), p, FOLDS) is None
 
 
 @pytest.mark.parametrize("n", [1, 40])
 def test_equal_rows_are_no_neighbours(n):
     p = np.tile([0.2, 0.3, 0.5], (n, 1))
     rows = Simplex.of(p, np.zeros(n, int))
-    assert local.LocalFrequencyPair.of(rows, rows.score, SOFTMAX.folds) is None
+    assert local.LocalFrequencyPair.of(rows, rows.score, FOLDS) is None
 
 
 def test_neither_the_order_of_rows_or_classes_nor_repetition_changes_a_bit():

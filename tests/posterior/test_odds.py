@@ -204,12 +204,12 @@ def test_the_tree_averages_over_all_divisions(four, by_enumeration):
 
 def test_each_score_has_a_shift_of_its_own(four):
     logs = []
-    for size in LOG_ODDS.score_shift_sds:
+    for size in LOG_ODDS.deviation_sds:
         parts = [
             oracle.cells_evidence(*(np.array([v]) for v in cell), [np.ones(1)], [size])[0]
             for cell in zip(four.x, four.trials, four.successes, strict=True)
         ]
-        logs.append(sum(parts) - np.log(len(LOG_ODDS.score_shift_sds)))
+        logs.append(sum(parts) - np.log(len(LOG_ODDS.deviation_sds)))
     found = local.independent_shifts(four)
     assert np.exp(found.log_bayes_factor - np.logaddexp.reduce(logs)) == pytest.approx(1, abs=0.05)
     np.testing.assert_allclose(found.weight[:, 0], np.exp(logs - np.logaddexp.reduce(logs)), atol=0.02)

@@ -45,7 +45,7 @@ def kinds(level, pull, mean_pull, process_weight, empty):
     if not process_weight:
         return
     basis = idct(np.eye(count), norm="ortho", axis=0)
-    share = (1 + (np.arange(1, count) / PRIOR.process_roughness) ** 2) ** -PRIOR.process_spectrum_exponent
+    share = (1 + (np.arange(1, count) / PRIOR.process_roughness) ** 2) ** -PRIOR.spectrum_exponent
     share /= share.sum()
     for mean, shape in product((0.0, *module.process_sds()), repeat=2):
         chance = some * PRIOR.process_weight
@@ -207,7 +207,7 @@ def test_sizes_are_in_units_of_probability(monkeypatch):
     x, pull = data(gap=0.3)
     tree = DyadicPartition(x, pull)
     evidence, moments = tree.log_bayes_factor, tree.moments
-    for name in ("smallest_local_sd", "largest_local_sd"):
+    for name in ("smallest_sd", "largest_sd"):
         monkeypatch.setitem(vars(PRIOR), name, getattr(PRIOR, name) / 10)
     found = DyadicPartition(x, 10 * pull)
     np.testing.assert_allclose(found.log_bayes_factor, evidence, rtol=1e-9)

@@ -21,7 +21,7 @@ from calibrant.posterior.log_odds.model_average import EDGE, ScoreDeviations, di
 from calibrant.posterior.score_effects import has_few_scores
 from calibrant.score_data import Array, Residuals, ScoreData
 from calibrant.score_data.residuals import TIED
-from calibrant.settings import MAPS
+from calibrant.settings import MAPS, PRIOR
 
 # Number of quantile bins, by convention.
 BINS = 15
@@ -29,6 +29,8 @@ BINS = 15
 TIE_TOLERANCE = 1e-12
 # A position this close to a bin edge is on the edge.
 ROUNDING = 1e-9
+# Largest number of distinct scores with effects of their own, which bounds the cost.
+MAX_SCORE_EFFECTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +51,8 @@ class BinaryProblem:
         observed = self.observed
         scores = observed.mass.size
         # Small groups are often repeated measurements of one case, which do not recur.
-        small = MAPS.min_rows_per_score * scores > observed.n
-        if has_few_scores(observed) or small or scores > MAPS.max_score_effects:
+        small = PRIOR.few_rows * scores > observed.n
+        if has_few_scores(observed) or small or scores > MAX_SCORE_EFFECTS:
             return np.zeros(observed.mass.shape, dtype=bool)
         return observed.single_score & (observed.mass > 1)
 
@@ -195,7 +197,7 @@ def average_or_identity(observed: Residuals, mixture: LogOddsMixture, monotone: 
     excluded = ((observed.score <= 0) & (observed.frequency > 0)) | (
         (observed.score >= 1) & (observed.frequency < 1)
     )
-    if mixture.probability_worse > MAPS.max_worse_probability and not excluded.any():
+    if mixture.probability_worse > 0.5 and not excluded.any():
         return bounded_identity(observed)
     return tabulate_average(mixture, monotone)
 

@@ -36,6 +36,8 @@ MAX_DOUBLE = 1 << 16
 FIRST_ENTRIES, CHUNK = 1 << 22, 1 << 18
 # Maximum number of Newton steps for the temperature.
 NEWTON_STEPS = 20
+# Posterior draws of the block sizes, and draws of the coefficients for each of them.
+SIZE_DRAWS, COEFFICIENT_DRAWS = 16, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +165,7 @@ def fit_softmax(rows: Simplex) -> SoftmaxMap:
     """Fit the model average of identity, temperature scaling and the softmax posterior."""
     start = fit_temperature(rows)
     posterior = SoftmaxPosterior.of(_tempered(rows, start), kind=_dtype(rows))
-    draws = posterior.draws(np.random.default_rng(0), MAPS.size_draws, MAPS.coefficient_draws)
+    draws = posterior.draws(np.random.default_rng(0), SIZE_DRAWS, COEFFICIENT_DRAWS)
     # Fisher information of the log temperature, and its marginal likelihood by the Laplace approximation.
     information = float(posterior.information[0, 0]) * posterior.blocks.width**2
     log, spread = np.log(start.slope), MAPS.temperature_sd**2

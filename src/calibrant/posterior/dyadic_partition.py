@@ -372,7 +372,7 @@ def probabilities_of_no_gap() -> tuple[float, float]:
 @lru_cache(maxsize=32)
 def spectrum_of(length: int) -> Array:
     """Return the normalized spectrum of a process in a range of `length` cells, for k >= 1."""
-    share = (1 + (np.arange(1, length) / PRIOR.process_roughness) ** 2) ** -PRIOR.process_spectrum_exponent
+    share = (1 + (np.arange(1, length) / PRIOR.process_roughness) ** 2) ** -PRIOR.spectrum_exponent
     return np.asarray(share / share.sum())
 
 
@@ -393,9 +393,9 @@ def log_sum_and_weights(logs: list[Array]) -> tuple[Array, list[Array]]:
 
 def constant_sds() -> tuple[float, ...]:
     """Return the prior standard deviations of a constant gap in a range."""
-    return geometric(PRIOR.smallest_local_sd, PRIOR.largest_local_sd, PRIOR.constant_sd_count)
+    return geometric(PRIOR.smallest_sd, PRIOR.largest_sd, PRIOR.constant_sd_count)
 
 
 def process_sds() -> tuple[float, ...]:
     """Return the prior standard deviations of a process in a range."""
-    return geometric(PRIOR.smallest_local_sd, PRIOR.largest_local_sd, PRIOR.process_sd_count)
+    return geometric(PRIOR.smallest_sd, PRIOR.largest_sd, PRIOR.process_sd_count)

@@ -630,7 +630,7 @@ def marginal_likelihoods(
     means = PRIOR.smooth_sd_count + 1
     out = np.empty((len(z), 6 + means + len(tables[3])))
     z, signal_to_noise = np.ascontiguousarray(z), np.ascontiguousarray(signal_to_noise, np.float64)
-    largest_sds = PRIOR.largest_smooth_sd, PRIOR.largest_mean_sd
+    largest_sds = PRIOR.largest_sd, PRIOR.largest_mean_sd
     sizes = [snr_grid(precision, largest) for largest in largest_sds]
     frames = len(signal_to_noise)
     per_frame = 1 if frames == 1 else len(z) // frames

@@ -23,6 +23,9 @@ from calibrant.posterior.variance_time import snr_grid
 from calibrant.score_data import Array
 from calibrant.settings import PRIOR
 
+# Least number of cells for each unit of a further roughness, below which it is not resolved.
+CELLS_PER_ROUGHNESS = 1.5
+
 
 class ShrunkenCoefficients:
     """Shrunken cosine coefficients: posterior moments of the gap in each cell, in noise units."""
@@ -80,7 +83,7 @@ class Process(ShrunkenCoefficients):
         shrink, shape = np.empty(z.shape, dtype), np.empty((len(z), prior.size), dtype)
         zero_signal = np.zeros((1, cells - 1), dtype)
         per_frame = len(z) // len(precision)
-        for k, size in enumerate(snr_grid(precision, PRIOR.largest_smooth_sd).astype(dtype)):
+        for k, size in enumerate(snr_grid(precision, PRIOR.largest_sd).astype(dtype)):
             rows = slice(k * per_frame, (k + 1) * per_frame)
             ratios = (size[:, None, None] * spectra).reshape(prior.size - 1, cells - 1)
             signal = np.concatenate([zero_signal, ratios])
@@ -163,7 +166,7 @@ def spectra_of(cells: int) -> Array:
 def _roughness(cells: int) -> tuple[float, ...]:
     """Return the values of the roughness K that can be resolved with this number of cells."""
     frequencies, ratio = list(PRIOR.roughness), PRIOR.roughness_ratio
-    while ratio * frequencies[-1] < cells / PRIOR.cells_per_roughness:
+    while ratio * frequencies[-1] < cells / CELLS_PER_ROUGHNESS:
         frequencies.append(ratio * frequencies[-1])
     return tuple(frequencies)
 

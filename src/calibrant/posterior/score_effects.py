@@ -45,6 +45,12 @@ POOLED, MOST_POINTS = 256, 4096
 NEGLIGIBLE, RELEVANT = 0.01, 0.05
 # Largest number of elements of a (data sets, points) table that is held in memory at once.
 CHUNK_SIZE = 1 << 17
+# Pairs of rows with equal scores from which there are many nodes and all frequency powers.
+MANY_PAIRS = 3000
+# Rows that share a score, if a data set repeats its scores.
+REPEATED_ROWS = 3
+# Smallest mean probability of score effects, times n: densities of beta distributions must exist.
+SMALLEST_EXPECTED_OUTCOMES = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +133,7 @@ class TiedScores:
     @property
     def dense(self) -> bool:
         """Whether most rows share their score with two others or more."""
-        return float(self.mass[self.rows >= 3 - 1e-6].sum()) > 0.5
+        return float(self.mass[self.rows >= REPEATED_ROWS - 1e-6].sum()) > 0.5
 
     @cached_property
     def noise(self) -> Array:
@@ -169,7 +175,7 @@ class TiedScores:
     @property
     def fitted(self) -> Array:
         """Intraclass correlations for which the smooth part is fitted."""
-        count, ratio = NODES_OF_MANY_PAIRS if self.pairs >= PRIOR.many_pairs else NODES_OF_FEW_PAIRS
+        count, ratio = NODES_OF_MANY_PAIRS if self.pairs >= MANY_PAIRS else NODES_OF_FEW_PAIRS
         return np.array(geometric(ratio * PRIOR.smallest_correlation, PRIOR.largest_correlation, count))
 
     @cached_property
@@ -206,7 +212,7 @@ class TiedScores:
         """Powers of the frequency of a score with which rho may fall."""
         rows = self.rows[self.tied]
         # Powers cannot be told apart if numbers of rows hardly differ.
-        informative = rows.max() > 2 * rows.min() and self.pairs >= PRIOR.many_pairs
+        informative = rows.max() > 2 * rows.min() and self.pairs >= MANY_PAIRS
         return PRIOR.frequency_powers if informative else (0.0,)
 
     def correlations(self, power: float, rho: Array) -> Array:
@@ -272,9 +278,7 @@ def _is_copy(rows: Array, frequency: Array, variance: Array) -> Array:
     few = (rows > 1 + 1e-6) & (rows <= PRIOR.few_rows)
     within = float((rows * frequency * (1 - frequency))[few].sum())
     expected = float(((rows - 1) * variance)[few].sum())
-    return few & bool(
-        expected > PRIOR.copied_smallest_variance and within < PRIOR.copied_variance_ratio * expected
-    )
+    return few & bool(expected > 1 and within < PRIOR.copied_variance_ratio * expected)
 
 
 def repeated_share(mass: Array, score: Array, rows: Array) -> float:
@@ -291,7 +295,7 @@ def repeated_share(mass: Array, score: Array, rows: Array) -> float:
     """
     tied = rows > 1 + 1e-6
     excluded = tied & (
-        (mass >= PRIOR.heavy_share * mass.sum()) | (np.minimum(score, 1 - score) < PRIOR.extreme_distance)
+        (mass >= PRIOR.heavy_share * mass.sum()) | (np.minimum(score, 1 - score) < PRIOR.rounding_unit)
     )
     if np.all(tied):
         return 1.0
@@ -419,7 +423,7 @@ class ScoreEffects:
 
     def _mean(self, f: Array) -> Array:
         """Return the probability mu of the outcome at each point if the effect is zero."""
-        margin = PRIOR.smallest_expected_outcomes / self.ties.n
+        margin = SMALLEST_EXPECTED_OUTCOMES / self.ties.n
         return np.clip(self.ties.score.astype(f.dtype) + f, margin, 1 - margin)
 
     def _effect(self, f: Array, vf: Array, rho: Array, sets: slice | Array) -> tuple[Array, Array]:
@@ -546,6 +550,5 @@ class ScoreEffects:
 def has_few_scores(occupied: Residuals) -> bool:
     """Return whether the distinct scores of a single problem are few and repeated."""
     return bool(
-        occupied.mass.size <= PRIOR.few_scores
-        and occupied.mass.size * PRIOR.rows_per_few_scores <= occupied.n + 1e-6
+        occupied.mass.size <= PRIOR.few_scores and occupied.mass.size * REPEATED_ROWS <= occupied.n + 1e-6
     )

@@ -26,6 +26,9 @@ CELLS = 64
 MAX_CELLS = 4096
 # Least number of blocks of the pilot smooth (resolution), unless there are fewer rows.
 PILOT_BLOCKS = 256
+# Bandwidth of the pilot smooth by Silverman's rule (1986), times (0.75 n)^(-1/5): the standard deviation of
+# uniform ranks.
+PILOT_BANDWIDTH = 0.28868
 
 
 def n_cells(n: Array) -> Array:
@@ -122,7 +125,7 @@ def pilot_smooth(flat: Residuals) -> Array:
     ranks = mass[:, -1:] * np.linspace(0, 1, points + 1)
     (sums,) = interpolate(ranks, mass, (cumulative_sums(flat.residual),))
     mean = np.diff(sums, axis=-1) * (points / n)[:, None]
-    width = np.minimum(PRIOR.pilot_bandwidth * (0.75 * n) ** -0.2, PRIOR.largest_pilot_bandwidth / n)
+    width = np.minimum(PILOT_BANDWIDTH * (0.75 * n) ** -0.2, PRIOR.largest_pilot_bandwidth / n)
     # The classes of one data set usually share one bandwidth.
     widths, unique_index = np.unique(width, return_inverse=True)
     gain = np.stack([_gain(float(each), points) for each in widths])
@@ -171,7 +174,7 @@ def interpolate(x: Array, knots: Array, values: Sequence[Array]) -> Array:
 
 def snr_grid(precision: Array, largest: float) -> Array:
     """Return the signal-to-noise ratios e tau^2 of the grid of sizes tau, (problems, sizes)."""
-    least = np.minimum(1.0, precision * PRIOR.smallest_smooth_sd**2)
+    least = np.minimum(1.0, precision * PRIOR.smallest_sd**2)
     ratio = precision * largest**2 / least
     return np.asarray(least[:, None] * ratio[:, None] ** _positions())
 

@@ -20,7 +20,7 @@ from calibrant.score_data.cells import Cells
 from calibrant.score_data.layout import FINE
 from calibrant.score_data.moments import Array
 from calibrant.score_data.sample import Sample
-from calibrant.settings import CLUSTERS
+from calibrant.settings import CLUSTERS, PRIOR
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class _ClusterSums:
         weight, square = _weights(sample)
         cell = cells_of(score)
         # The argument of the cosines is the cumulative variance of the residuals, as in the posterior.
-        least = CLUSTERS.min_variance / np.sqrt(float(sample.n))
+        least = PRIOR.smallest_outcome_variance / np.sqrt(float(sample.n))
         variance = np.bincount(cell, square * (score * (1 - score) + least))
         time = (np.cumsum(variance) - variance / 2) / variance.sum()
         function = np.cos(np.pi * np.arange(min(CLUSTERS.basis_size, time.size))[:, None] * time)

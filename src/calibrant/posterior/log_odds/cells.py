@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.score_data import Array, Residuals
-from calibrant.settings import LOG_ODDS
 
 # Largest number of cells, and the number used for more than MAX_CELLS and up to MANY_ROWS rows (resolution).
 MAX_CELLS, FEWER_CELLS, MANY_ROWS = 256, 128, 4096
@@ -20,6 +19,8 @@ NEAREST = 2.0**-50
 # Distances are rounded to multiples of this, so that 1 - distance is exact and 0 and 1 are treated
 # symmetrically.
 STEP = 2.0**-53
+# Distance from 0 and 1 of scores of exactly 0 and 1 if there are no other scores.
+DEFAULT_DISTANCE = 0.001
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ def nearest(score: Array) -> float:
     if distance.min() > 0:
         return NEAREST
     distance = distance[distance > 0]
-    half = distance.min() / 2 if distance.size else LOG_ODDS.default_distance_of_certain_scores
+    half = distance.min() / 2 if distance.size else DEFAULT_DISTANCE
     least = max(half, NEAREST)
     return float(np.rint(least / STEP) * STEP)
 
@@ -132,10 +133,7 @@ def certainty_bound(rows: float, nearest_other: float) -> float:
     >>> certainty_bound(99, 0.1), certainty_bound(1, 0.1), certainty_bound(0, 0.1)
     (0.005, 0.05, 0.001)
     """
-    prior_count = LOG_ODDS.prior_count_at_certain_scores
-    of_rows = prior_count / (rows + 2 * prior_count)
-    if rows == 0:
-        of_rows = LOG_ODDS.default_distance_of_certain_scores
+    of_rows = 0.5 / (rows + 1) if rows else DEFAULT_DISTANCE
     return float(np.clip(nearest_other / 2, NEAREST, of_rows))
 
 

@@ -25,6 +25,8 @@ REFINED, KEPT, EXPANDED = 0.01, 1e-3, 1e-12
 # Search for the mode: number of steps with the Polya-Gamma bound, largest number of steps, largest number of
 # step reductions, and the gain in log posterior (nats) below which the search stops.
 SURE, STEPS, HALVINGS, ENOUGH = 2, 25, 12, 1e-3
+# Share of the information on each side where the time linear in log-odds is constant.
+INFORMATION_TAIL = 0.005
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,7 @@ def parametric(cells: LogOddsCells) -> list[ComponentBlock]:
     n = max(cells.n, 1.0)
     identity_bonus = np.where(sizes.any(axis=1), 0.0, LOG_ODDS.identity_bonus / n)
     only_slope = (sizes[:, 1] > 0) & (np.count_nonzero(sizes, axis=1) == 1)
-    temperature_bonus = min(LOG_ODDS.temperature_bonus / n, LOG_ODDS.largest_temperature_bonus)
+    temperature_bonus = min(LOG_ODDS.temperature_bonus / n, 1.0)
     prior = prior + np.where(only_slope, temperature_bonus, 0.0)
     blocks = []
     for k, (noise, share) in enumerate(noises.items()):
@@ -229,8 +231,8 @@ def time_variables(cells: LogOddsCells, odds: Array) -> dict[str, TimeVariable]:
     information = cells.trials * q * (1 - q)
     # Sums up to the middle of each cell, so that both ends are treated symmetrically.
     upto = np.cumsum(information) - information / 2
-    tail = LOG_ODDS.information_tail
-    low, high = np.interp(np.array([tail, 1 - tail]) * information.sum(), upto, cells.x)
+    ends = np.array([INFORMATION_TAIL, 1 - INFORMATION_TAIL]) * information.sum()
+    low, high = np.interp(ends, upto, cells.x)
     even = TimeVariable(cells.x, np.clip((cells.x - low) / max(high - low, 1e-9), 0, 1))
     return {"rank": rank, "odds": even}
 
@@ -254,7 +256,7 @@ def smooth(
     shapes = LOG_ODDS.parametric
     shapes = shapes[shapes[:, 4] > 0]
     spectra = _spectra(count)
-    spread = np.array([size * spectrum for size in LOG_ODDS.smooth_sds for spectrum in spectra])
+    spread = np.array([size * spectrum for size in LOG_ODDS.deviation_sds for spectrum in spectra])
     shapes, shape_weight = shapes[:, :3], shapes[:, 3] / shapes[:, 3].sum()
     sizes = _prior_sds(shapes, spread)
     prior = np.log(

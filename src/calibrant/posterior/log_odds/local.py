@@ -23,6 +23,8 @@ from calibrant.settings import LOG_ODDS
 STEPS, HALVINGS, ENOUGH = 12, 6, 1e-3
 # A position (share of the rows) this close to the edge of a range is on it; log-odds this close to 0 are 0.
 EDGE = 1e-9
+# Largest position in a range that a slope multiplies, so that a score far from the others has no leverage.
+POSITION_LIMIT = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +102,7 @@ def partition_average(cells: LogOddsCells) -> LocalLogOdds:
 def independent_shifts(cells: LogOddsCells) -> LocalLogOdds:
     """Give each score an independent shift; the shifts share one unknown prior standard deviation."""
     indices = np.arange(cells.x.size)
-    sds = np.array(LOG_ODDS.score_shift_sds)
+    sds = np.array(LOG_ODDS.deviation_sds)
     shifted = _ShiftedRanges.of(cells, indices, indices, np.column_stack([sds, np.zeros(len(sds))]))
     log = shifted.log_bayes_factor.sum(axis=0) - np.log(len(sds))
     total = float(np.logaddexp.reduce(log))
@@ -138,8 +140,7 @@ class _ShiftedRanges:
         mass = sum_by_range(information)
         position = x - (sum_by_range(information * x) / mass)[range_of]
         spread = np.sqrt(sum_by_range(information * position**2) / mass) + LOG_ODDS.range_width_offset
-        limit = LOG_ODDS.range_position_limit
-        position = np.clip(position / spread[range_of], -limit, limit)[:, None]
+        position = np.clip(position / spread[range_of], -POSITION_LIMIT, POSITION_LIMIT)[:, None]
         sloped = kinds[:, 1] > 0
         shift_precision, slope_precision = (
             kinds[:, 0] ** -2.0,

@@ -45,6 +45,8 @@ DENSITY = np.exp(-(DEVIATES**2) / 2)
 NEGLIGIBLE_GAIN = 1e-12
 # Number of bisection steps for a quantile.
 HALVINGS = 40
+# Intraclass correlations of rows that share one of many scores: a grid with equal prior probabilities.
+SCORE_CORRELATIONS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +273,7 @@ class ScoreDeviations:
         successes = trials * observed.frequency
         failures = trials - successes
         # All correlations have equal prior probability.
-        correlations = np.array(LOG_ODDS.score_correlations)
+        correlations = np.array(SCORE_CORRELATIONS)
         prior = ((1 - correlations) / correlations)[:, None]
         alpha, beta = prior * average, prior * (1 - average)
         log_binomial = successes * np.log(average) + failures * np.log1p(-average)

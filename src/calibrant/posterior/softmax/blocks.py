@@ -48,6 +48,8 @@ KNOTS = 512
 NARROWEST, SHORTEST = 0.1, 1e-6
 # Scores with a relative difference of at most this are ties: they may differ by rounding.
 TIED = 1e-11
+# Number of principal axes of the matrix block, for many classes.
+AXES = 8
 
 
 class CoefficientBlock(NamedTuple):
@@ -167,7 +169,7 @@ class Blocks:
             x = np.clip((log[:4000] - centre) / scale, -CLASS_LIMIT, CLASS_LIMIT)
             origin = x.mean(axis=0)
             _, _, v = np.linalg.svd(x - origin, full_matrices=False)
-            axes = v[: SOFTMAX.principal_axes].T
+            axes = v[:AXES].T
             axes = axes / np.maximum(((x - origin) @ axes).std(axis=0), 1e-9)
         if classes <= FEW:
             count = min(SOFTMAX.most_bumps, max(2, int(rows.n) // SOFTMAX.rows_per_bump))
@@ -242,7 +244,7 @@ class Blocks:
     def blocks(self) -> list[CoefficientBlock]:
         """All blocks."""
         k = self.n_classes
-        shift = np.maximum(np.arange(SHIFT), SOFTMAX.constant_frequency)
+        shift = np.maximum(np.arange(SHIFT), 0.5)
         blocks = [
             CoefficientBlock("temperature", np.arange(1)),
             CoefficientBlock("first", self.shared_by_class + np.arange(SHIFT), shift),

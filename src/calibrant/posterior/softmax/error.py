@@ -39,6 +39,8 @@ DRAW_SCORES = 50_000
 CHUNK = 1 << 20
 # Gaps below this (in probability) are rounding errors.
 ROUNDING_GAP = 1e-9
+# Number of cross-validation folds.
+FOLDS = 10
 
 
 class Extension(NamedTuple):
@@ -56,7 +58,7 @@ class Extension(NamedTuple):
     def of(cls, *, squared: bool) -> Extension:
         """Return the extension for `l1` and `mul`, or for the square of `l2`."""
         if squared:
-            return cls(SOFTMAX.square_interval_factor, SOFTMAX.square_difference_factor)
+            return cls(SOFTMAX.square_factor, SOFTMAX.square_factor)
         return cls(SOFTMAX.interval_factor, SOFTMAX.difference_factor)
 
 
@@ -130,9 +132,8 @@ class LocalErrorForms(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """The weighted mean of the two expectations."""
-        smaller = SOFTMAX.smaller_bandwidth_weight
-        return (1 - smaller) * self.at_best_bandwidth + smaller * self.at_smaller_bandwidth
+        """The mean of the two expectations."""
+        return (self.at_best_bandwidth + self.at_smaller_bandwidth) / 2
 
     @property
     def value(self) -> float:
@@ -188,9 +189,9 @@ class CanonicalError:
         """Compute the errors from a posterior."""
         rows = posterior.likelihood.rows
         n, classes = rows.score.shape
-        x = posterior.held_out(rows.folds(SOFTMAX.folds))
+        x = posterior.held_out(rows.folds(FOLDS))
         comparison = _compare_held_out(rows, x)
-        local = LocalFrequencyPair.of(rows, x, SOFTMAX.folds)
+        local = LocalFrequencyPair.of(rows, x, FOLDS)
         if local is not None:
             return cls._of_neighbours(posterior, x, comparison, local)
         n_subset = min(n, max(1000, DRAW_SCORES // classes))

@@ -22,7 +22,7 @@ import numpy as np
 from calibrant.posterior.softmax.blocks import FEW, least_of, squares
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
-from calibrant.settings import SOFTMAX
+from calibrant.settings import SOFTMAX, geometric
 
 # Number of rows whose predictions choose bandwidth and weight, and largest number of rows that are used (both
 # limit the time).
@@ -33,6 +33,11 @@ MIN_VARIANCE_SHARE = 1e-6
 MAX_DISTANCES = 1 << 20
 # Smallest parameter of a beta distribution.
 MIN_BETA_PARAMETER = 1e-12
+# Largest bandwidth of neighbours, in whitened log ratios of scores, and number of bandwidths, each sqrt(2)
+# times the next. They are tried while the mean of W / (W + 1) over rows, W the weight of neighbours, is at
+# least the share. Prior weights of the held-out prediction, in rows.
+WIDEST, BANDWIDTHS, SMALLEST_NEIGHBOUR_SHARE = 0.64, 11, 0.25
+PREDICTION_WEIGHTS = geometric(2.0**-5, 16.0, 10)
 
 
 class BandwidthChoice(NamedTuple):
@@ -94,7 +99,7 @@ class LocalFrequencyPair:
         if rows.n_classes > FEW:
             return None
         chosen = choose_bandwidth(rows[:CHOICE_ROWS], x[:CHOICE_ROWS], folds)
-        if chosen is not None and chosen.z_score > SOFTMAX.z_to_repeat and len(rows.code) > CHOICE_ROWS:
+        if chosen is not None and chosen.z_score > SOFTMAX.z_to_use / 2 and len(rows.code) > CHOICE_ROWS:
             chosen = choose_bandwidth(rows[:MAX_ROWS], x[:MAX_ROWS], folds)
         if chosen is None or not chosen.z_score > SOFTMAX.z_to_use:
             return None
@@ -112,17 +117,16 @@ def choose_bandwidth(rows: Simplex, x: Array, folds: int) -> BandwidthChoice | N
     choice_rows, x_rows = rows[:n_rows], x[:n_rows]
     residual = residuals_of(choice_rows, x_rows)
     best, best_gain = None, -np.inf
-    widest, bandwidths = SOFTMAX.largest_bandwidth, SOFTMAX.bandwidth_count
-    for j, each in enumerate(kernel_sums(rows, x, folds, widest, bandwidths, n_rows)):
+    for j, each in enumerate(kernel_sums(rows, x, folds, WIDEST, BANDWIDTHS, n_rows)):
         mass = each[:, -1]
-        if choice_rows.mean(mass / (mass + 1))[0] < SOFTMAX.smallest_neighbour_share:
+        if choice_rows.mean(mass / (mass + 1))[0] < SMALLEST_NEIGHBOUR_SHARE:
             break
-        for weight in SOFTMAX.prediction_weights:
+        for weight in PREDICTION_WEIGHTS:
             change = dirichlet_posterior(x_rows, each, weight).mean - x_rows
             gain, error = choice_rows.mean(((2 * residual - change) * change).sum(axis=1))
             if gain > best_gain:
                 best, best_gain = (
-                    BandwidthChoice(widest * 2 ** (-j / 2), float(weight), gain / max(error, 1e-300)),
+                    BandwidthChoice(WIDEST * 2 ** (-j / 2), float(weight), gain / max(error, 1e-300)),
                     gain,
                 )
     return best
