@@ -1,7 +1,7 @@
 """Measure what changing each field of `calibrant.settings` does to accuracy, coverage and tests.
 
-    python benchmarks/sensitivity.py --stage coarse          # 220 fields: some 8 minutes on two cores
-    python benchmarks/sensitivity.py --stage full            # the 40 with the largest effects, 20 minutes
+    python benchmarks/sensitivity.py --stage coarse          # some 5 minutes on two cores
+    python benchmarks/sensitivity.py --stage full            # the fields with the largest effects, 20 minutes
     python benchmarks/sensitivity.py --table --write-effects # docs/methods/settings.md and the source
     python benchmarks/sensitivity.py --check                 # fields without any effect at x1/4 and x4
 

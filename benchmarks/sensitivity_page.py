@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import json
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,7 @@ How to read the tables:
 - Coverage and rejection are shown before and after the change. Changes of MAE, width and excess log loss are
   percentages of the default in the same family, averaged over families. "(calibrated)" marks families without
   miscalibration.
-- The second stage measures the {FIELDS} fields with the largest differences with {TIMES} times as many data
-  sets.
+- The second stage measures the fields with the largest differences again, with more data sets.
 
 All data sets have a known true calibration error. Their families and trained models are those of other
 benchmarks, with this many data sets for each family in the coarse stage:
@@ -103,12 +103,27 @@ def by_setting(records: list[Record]) -> dict[str, dict[float, Record]]:
     return found
 
 
+def second_stage(records: list[Record]) -> str:
+    """Return how many fields the second stage has measured, and with how many times the data sets."""
+    coarse = {}
+    for name, instance in instances().items():
+        used = [BATTERIES[each] for each in MEASURED.get(type(instance).__name__, ())]
+        coarse[name] = sum(len(battery.cells) * battery.count for battery in used)
+    full = [record for record in records if record["stage"] == "full" and record["data_sets"]]
+    times = {
+        each["setting"]: round(each["data_sets"] / coarse[each["setting"].split(".")[0]]) for each in full
+    }
+    counts = sorted(Counter(times.values()).items())
+    parts = [
+        f"{count} field{'s' * (count > 1)} with {factor} times as many data sets" for factor, count in counts
+    ]
+    return f"The second stage has measured {' and '.join(parts) or 'no field'}."
+
+
 def page(records: list[Record]) -> str:
     """Return the page of all settings."""
     measured = by_setting(records)
-    full = {record["setting"] for record in records if record["stage"] == "full"}
-    done = f"The second stage has measured {len(full)} fields; their column of data sets shows it."
-    lines = [INTRODUCTION.rstrip("\n"), "", done, ""]
+    lines = [INTRODUCTION.rstrip("\n"), "", second_stage(records), ""]
     for battery in BATTERIES.values():
         lines.append(
             f"- {battery.title}: {'; '.join(map(str, battery.cells))}. {battery.count} data sets each."

@@ -159,6 +159,7 @@ def test_both_stages_the_page_and_the_source(fake, monkeypatch, tmp_path, capsys
     assert {(record["setting"], record["data_sets"]) for record in full} == {("FAKE.weight", 480)}
     command(monkeypatch, "--table", "--write-effects", "--out", out)
     page = (tmp_path / "page.md").read_text()
+    assert "has measured 1 field with 12 times as many data sets." in page
     weight, count, flag, broken = (line for line in page.splitlines() if line.startswith("| `"))
     assert weight.startswith("| `weight` | `0.5` | A weight. | convention | MAE -")
     assert weight.endswith("| 480 |")
