@@ -369,21 +369,16 @@ class LogOddsSettings:
     identity_weight: float = setting(
         0.15, "Prior weight of the identity.", _NONE, "excess log loss -0.75 % / +0.70 %"
     )
-    shift_weight: float = setting(0.05, "Prior weight of each shift.", _NONE, "below noise")
+    component_weight: float = setting(0.1, "Prior weight of every other parametric component.", _NONE)
     shift_sds: tuple[float, ...] = setting(
         (0.3, 1.0), "Prior standard deviations of shifts.", _NONE, "below noise"
     )
-    temperature_weight: float = setting(0.1, "Prior weight of each temperature.", _NONE, "below noise")
     temperature_sds: tuple[float, ...] = setting(
         (0.3, 1.5), "Prior standard deviations of the slope of temperatures.", _NONE, "below noise"
-    )
-    affine_weights: tuple[float, ...] = setting(
-        (0.1, 0.12, 0.13), "Prior weights of affine maps.", _NONE, "below noise"
     )
     affine_sds: tuple[float, ...] = setting(
         (0.2, 0.6, 2.0), "Prior standard deviations of shift and slope of affine maps.", _NONE, "below noise"
     )
-    beta_weight: float = setting(0.1, "Prior weight of each beta map.", _NONE, "below noise")
     beta_sds: tuple[float, ...] = setting(
         (0.5, 1.5),
         "Prior standard deviations of shift and slope of beta maps.",
@@ -397,7 +392,10 @@ class LogOddsSettings:
         "excess log loss -0.68 % / +0.72 %",
     )
     identity_bonus: float = setting(
-        25.0, "Additional log prior weight of the identity, times n (nats).", _NONE, "below noise"
+        25.0,
+        "Additional log prior weight of the identity, times n (nats): it matters below 100 rows.",
+        _NONE,
+        "below noise",
     )
     temperature_bonus: float = setting(
         100.0,
@@ -476,23 +474,15 @@ class LogOddsSettings:
     @property
     def parametric(self) -> "np.ndarray[Any, np.dtype[np.float64]]":
         """Parametric components: sds of shift, slope, curvature; weight; whether one has a smooth part."""
-        return np.array(
-            [
-                (0.0, 0.0, 0.0, self.identity_weight, True),
-                *((sd, 0.0, 0.0, self.shift_weight, False) for sd in self.shift_sds),
-                *((0.0, sd, 0.0, self.temperature_weight, False) for sd in self.temperature_sds),
-                *(
-                    (sd, sd, 0.0, weight, k > 0)
-                    for k, (sd, weight) in enumerate(zip(self.affine_sds, self.affine_weights, strict=True))
-                ),
-                *(
-                    (sd, sd, curvature, self.beta_weight, k > 0)
-                    for k, (sd, curvature) in enumerate(
-                        zip(self.beta_sds, self.beta_curvature_sds, strict=True)
-                    )
-                ),
-            ]
-        )
+        weight = self.component_weight
+        beta = zip(self.beta_sds, self.beta_curvature_sds, strict=True)
+        return np.array([
+            (0.0, 0.0, 0.0, self.identity_weight, True),
+            *((sd, 0.0, 0.0, weight, False) for sd in self.shift_sds),
+            *((0.0, sd, 0.0, weight, False) for sd in self.temperature_sds),
+            *((sd, sd, 0.0, weight, k > 0) for k, sd in enumerate(self.affine_sds)),
+            *((sd, sd, curvature, weight, k > 0) for k, (sd, curvature) in enumerate(beta)),
+        ])  # fmt: skip
 
     @property
     def label_noise_prior(self) -> dict[float, float]:
