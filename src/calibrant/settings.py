@@ -647,12 +647,7 @@ class IntervalSettings:
         _COVERAGE,
         "no change",
     )
-    min_kind_share: float = setting(
-        0.35, "Smallest share of the data sets for each of two kinds of shape.", _COVERAGE, "below noise"
-    )
-    min_kind_share_of_three: float = setting(
-        0.25, "The same for each of three kinds.", _COVERAGE, "below noise"
-    )
+    min_kind_share: float = setting(0.3, "Smallest share of the data sets for each kind of shape.", _COVERAGE)
     min_kind_weight: float = setting(
         0.01, "Posterior weight below which a kind of shape is left out.", _COVERAGE, "below noise"
     )

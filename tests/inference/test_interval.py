@@ -89,7 +89,7 @@ def test_each_kind_of_gap_that_data_allow_has_a_fair_number_of_sets():
     kinds = [interval.draw_shapes(posterior(kind), [np.random.default_rng(0)], 100)[0] for kind in KINDS]
     for kind in kinds:
         share = np.bincount(kind) / kind.size
-        assert np.all((share == 0) | (share >= INTERVAL.min_kind_share_of_three))
+        assert np.all((share == 0) | (share >= INTERVAL.min_kind_share))
     assert 2 in kinds[1]
     assert 2 not in kinds[0]
 

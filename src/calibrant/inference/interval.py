@@ -386,11 +386,9 @@ def draw_shapes(
     weight = posterior.weight[:, 1:].mean(axis=0)
     weight = weight / weight.sum()
     possible = weight >= INTERVAL.min_kind_weight
-    three = np.count_nonzero(possible) == 3
-    min_share = INTERVAL.min_kind_share_of_three if three else INTERVAL.min_kind_share
-    raised = possible & (weight < min_share)
+    raised = possible & (weight < INTERVAL.min_kind_share)
     kept = possible & ~raised
-    share = np.where(raised, min_share, 0.0)
+    share = np.where(raised, INTERVAL.min_kind_share, 0.0)
     share[kept] = weight[kept] / weight[kept].sum() * (1 - share.sum())
     ends = np.rint(size * np.cumsum(share)).astype(np.intp)
     count = np.diff(ends, prepend=0)
