@@ -278,12 +278,9 @@ class PriorSettings:
     )
     effects_weight_few_tied: float = setting(
         0.2,
-        "Prior probability of score effects if hardly any rows share scores.",
+        "The same if hardly any rows share scores, or if scores look rounded.",
         _ESTIMATOR,
         "width -0.01 % / +0.01 %; MAE +0.02 % / -0.02 %; MAE (calibrated) -0.01 % / +0.01 %",
-    )
-    effects_weight_rounded: float = setting(
-        0.3, "Largest prior probability of score effects if scores look rounded.", _ESTIMATOR, "below noise"
     )
     visible_correlation: float = setting(
         0.1,

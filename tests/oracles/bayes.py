@@ -338,7 +338,7 @@ class Effects:
         multiples = [s / PRIOR.rounding_unit for s in levels]
         rounded = all(abs(each - round(each)) < 1e-6 for each in multiples)
         if rounded and len(levels) > PRIOR.few_scores:
-            most = min(most, PRIOR.effects_weight_rounded)
+            most = few
         pairs = sum(m * (m - 1) / 2 for m in self.rows[self.tied])
         return most * (1 - math.exp(-pairs * PRIOR.visible_correlation**2 / 2))
 

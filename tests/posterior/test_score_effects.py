@@ -367,7 +367,7 @@ def test_the_prior_fades_in_with_replication():
 
 @pytest.mark.parametrize("levels", [PRIOR.few_scores, PRIOR.few_scores + 1, 900])
 def test_effects_of_rounded_scores_are_less_likely(levels):
-    most = PRIOR.effects_weight_rounded if levels > PRIOR.few_scores else PRIOR.effects_weight_all_tied
+    most = PRIOR.effects_weight_few_tied if levels > PRIOR.few_scores else PRIOR.effects_weight_all_tied
     score = np.repeat(np.random.default_rng(0).permutation(np.arange(1, 1000))[:levels] / 1000, 20)
     ties = posterior(Sample(score, np.random.default_rng(1).random(score.size) < score)).effects[0].ties
     assert ties.prior == pytest.approx(most, rel=1e-6)

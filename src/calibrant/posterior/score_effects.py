@@ -161,10 +161,9 @@ class TiedScores:
     @cached_property
     def prior(self) -> float:
         """Prior probability of score effects."""
-        few_tied = PRIOR.effects_weight_few_tied
-        largest = few_tied + (PRIOR.effects_weight_all_tied - few_tied) * self.share
-        if self.rounded:
-            largest = min(largest, PRIOR.effects_weight_rounded)
+        largest = PRIOR.effects_weight_few_tied
+        if not self.rounded:
+            largest += (PRIOR.effects_weight_all_tied - largest) * self.share
         return largest * -float(np.expm1(-self.pairs * PRIOR.visible_correlation**2 / 2))
 
     @cached_property
