@@ -2,7 +2,7 @@
 
     python benchmarks/sensitivity.py --stage coarse          # some 5 minutes on two cores
     python benchmarks/sensitivity.py --stage full            # the fields with the largest effects, 20 minutes
-    python benchmarks/sensitivity.py --table --write-effects # docs/methods/settings.md and the source
+    python benchmarks/sensitivity.py --table                 # docs/methods/settings.md
     python benchmarks/sensitivity.py --check                 # fields without any effect at x1/4 and x4
 
 Each field is set to 0.75 and 1.25 times its value: counts are rounded and change by at least 1, numbers below
@@ -19,7 +19,6 @@ import json
 import math
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -34,9 +33,8 @@ os.environ.setdefault("CALIBRANT_THREADS", "1")
 
 import numpy as np
 from sensitivity_measures import MEASURED, RATES, Figures, figures, instances
-from sensitivity_page import FACTORS, FIELDS, TIMES, by_setting, long_text, page, with_effects
+from sensitivity_page import FACTORS, FIELDS, TIMES, by_setting, long_text, page
 
-from calibrant import settings
 from calibrant.score_data import Array
 
 PAGE, KEPT = (
@@ -258,7 +256,6 @@ def main() -> None:
     parser.add_argument("--stage", choices=("coarse", "full"))
     parser.add_argument("--check", action="store_true", help="list the fields that change no number")
     parser.add_argument("--table", action="store_true", help="write docs/methods/settings.md")
-    parser.add_argument("--write-effects", action="store_true", help="into src/calibrant/settings.py")
     parser.add_argument(
         "--out", type=Path, default=Path("build/sensitivity.jsonl"), help="file of the results"
     )
@@ -288,16 +285,12 @@ def main() -> None:
                 settled.setdefault(record["setting"], []).append(long_text(record))
             print(*(f"  {name}" for name, texts in settled.items() if set(texts) == {"no change"}), sep="\n")
     records = read(asked.out)
-    if (asked.table or asked.write_effects) and not records:
+    if asked.table and not records:
         parser.error(f"{asked.out} has no results")
     if asked.table:
         kept = [record for found in by_setting(records).values() for record in found.values()]
         KEPT.write_text("".join(json.dumps(record) + "\n" for record in kept))
         PAGE.write_text(page(kept))
-    if asked.write_effects:
-        file = Path(settings.__file__)
-        file.write_text(with_effects(file.read_text(), records))
-        subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", file], check=False)
 
 
 if __name__ == "__main__":

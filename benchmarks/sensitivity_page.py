@@ -1,16 +1,12 @@
-"""Texts of `sensitivity.py`: effects in words, docs/methods/settings.md, and the source of the settings."""
+"""Texts of `sensitivity.py`: effects in words, and docs/methods/settings.md."""
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
-import json
-import re
 from collections import Counter
 from typing import Any
 
-import numpy as np
 from sensitivity_measures import BATTERIES, MEASURED, RATES, instances
 
 Record = dict[str, Any]
@@ -19,8 +15,6 @@ FACTORS = (0.75, 1.25)
 TIMES, FIELDS = 12, 40
 # Changes of fewer standard errors than this are not shown.
 NOISE = 2.0
-# At most this many measures in the text of the source, those with the largest z.
-SHOWN = 3
 INTRODUCTION = f"""# Settings
 
 The tuned numbers of the methods in `src/calibrant/settings.py`: what each one means, what chose it, and what
@@ -29,7 +23,7 @@ The tuned numbers of the methods in `src/calibrant/settings.py`: what each one m
 ```sh
 python benchmarks/sensitivity.py --stage coarse
 python benchmarks/sensitivity.py --stage full
-python benchmarks/sensitivity.py --table --write-effects
+python benchmarks/sensitivity.py --table
 ```
 
 How to read the tables:
@@ -79,18 +73,6 @@ def unseen(records: list[Record]) -> str:
     """Return what is said where nothing is above the noise."""
     differ = [found["differ"] for record in records for found in record["effects"].values()]
     return "fails" if not differ else "below noise" if any(differ) else "no change"
-
-
-def short_text(records: dict[float, Record]) -> str:
-    """Return the changes by both factors, of measures that are above the noise in one, for the source."""
-    sides = [records.get(factor, {}).get("effects", {}) for factor in FACTORS]
-    z = {name: max(abs(side[name]["z"]) for side in sides if name in side) for side in sides for name in side}
-    shown = sorted((name for name in z if z[name] >= NOISE), key=lambda name: -z[name])[:SHOWN]
-    parts = []
-    for name in shown:
-        both = (number(name, side[name]["change"]) if name in side else "not measured" for side in sides)
-        parts.append(f"{name} {' / '.join(both)}")
-    return "; ".join(parts) or unseen(list(records.values()))
 
 
 def by_setting(records: list[Record]) -> dict[str, dict[float, Record]]:
@@ -151,36 +133,3 @@ def page(records: list[Record]) -> str:
             row = f"`{field.name}`", f"`{getattr(instance, field.name)!r}`", *told, *texts, str(count)
             lines.append(f"| {' | '.join(text.replace('|', '/') for text in row)} |")
     return "\n".join(lines) + "\n"
-
-
-def with_effects(text: str, records: list[Record]) -> str:
-    """Return the source of the settings with the effect of each field as the fourth argument."""
-    names = {type(instance).__name__: name for name, instance in instances().items()}
-    measured, source = by_setting(records), text.encode()
-    starts = np.cumsum([0, *map(len, source.splitlines(keepends=True))])
-    edits = []
-    for kind in (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)):
-        for node in (each for each in kind.body if isinstance(each, ast.AnnAssign)):
-            call, setting = node.value, f"{names.get(kind.name)}.{ast.unparse(node.target)}"
-            if not isinstance(call, ast.Call):
-                continue
-            words = json.dumps(
-                short_text(measured[setting]) if setting in measured else "", ensure_ascii=False
-            )
-            keywords = {each.arg: each.value for each in call.keywords}
-            given = call.args[3] if len(call.args) > 3 else keywords.get("effect")
-            if given:
-                first, end = starts[given.lineno - 1] + given.col_offset, starts[given.end_lineno - 1]
-                edits.append((first, end + given.end_col_offset, words))
-            elif setting in measured:
-                last, end = (
-                    [*call.args, *keywords.values()][-1],
-                    starts[call.end_lineno - 1] + call.end_col_offset,
-                )
-                rest = source[starts[last.end_lineno - 1] + last.end_col_offset : end - 1]
-                comma = "" if re.sub(rb"#.*", b"", rest).strip().endswith(b",") else ", "
-                words = f"{comma}{'effect=' if keywords else ''}{words}"
-                edits.append((end - 1, end - 1, words))
-    for first, end, words in sorted(edits, reverse=True):
-        source = source[:first] + words.encode() + source[end:]
-    return source.decode()

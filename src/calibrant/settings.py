@@ -1,9 +1,10 @@
-"""Hold the tuned numbers of the methods: what each one means, how it was chosen, and what changing it does.
+"""Hold the tuned numbers of the methods: what each one means, and how it was chosen.
 
-Numbers that follow from arithmetic (rounding tolerances, chunk sizes) stay beside the code that uses them.
-Code reads a setting where it needs it, as an attribute of an instance below. A study can change one, and must
-clear the caches of functions (`functools.lru_cache`) that have read it.
-``benchmarks/sensitivity.py`` measures the effect of each setting, and ``docs/methods/settings.md`` shows it.
+Numerical constants (grids, iterations, tolerances, numbers of draws and data sets) stay beside the code that
+uses them. Code reads a setting where it needs it, as an attribute of an instance below. A study can change
+one, and must clear the caches of functions (`functools.lru_cache`) that have read it.
+``benchmarks/sensitivity.py`` measures what 0.75 and 1.25 times each value change, and
+``docs/methods/settings.md`` shows it.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import numpy as np
 _Value = TypeVar("_Value")
 
 
-def setting(default: _Value, meaning: str, study: str, effect: str = "") -> _Value:
+def setting(default: _Value, meaning: str, study: str) -> _Value:
     """Return a field of a settings class, with its documentation as metadata.
 
     Parameters
@@ -26,11 +27,8 @@ def setting(default: _Value, meaning: str, study: str, effect: str = "") -> _Val
         What it is, in one sentence.
     study : str
         What chose it: a benchmark of this repository, a reference, or "convention".
-    effect : str
-        What 0.75 and 1.25 times the value change, as ``benchmarks/sensitivity.py`` measured it.
     """
-    documentation = {"meaning": meaning, "study": study, "effect": effect}
-    made: Any = field(default=default, metadata=documentation)
+    made: Any = field(default=default, metadata={"meaning": meaning, "study": study})
     return made
 
 
@@ -63,286 +61,160 @@ class PriorSettings:
 
     # Model average
     prior_probability_of_calibration: float = setting(
-        0.03,
-        "Prior probability of no gap, of a single problem.",
-        _ESTIMATOR,
-        "MAE (calibrated) +2.7 % / -2.5 %; MAE -0.58 % / +0.57 %; width (calibrated) +0.66 % / -0.11 %",
+        0.03, "Prior probability of no gap, of a single problem.", _ESTIMATOR
     )
     prior_probability_of_calibrated_class: float = setting(
         0.13,
         "Prior probability of no gap in classwise calibration: of each class, and of all classes together.",
         _ESTIMATOR,
-        "MAE (calibrated) +2.1 % / -1.6 %; width +0.49 % / +0.05 %; MAE -0.32 % / +0.28 %",
     )
     prior_probability_of_unpooled_classes: float = setting(
         0.2,
         "Prior probability that the gaps of the classes have unrelated sizes and roughnesses.",
         _ESTIMATOR,
-        "MAE (calibrated) +0.32 % / -0.34 %",
     )
     local_weight: float = setting(
-        0.16,
-        "Prior probability of the local component, given a gap, if no rows share scores.",
-        _ESTIMATOR,
-        "MAE (calibrated) +1.9 % / -1.8 %",
+        0.16, "Prior probability of the local component, given a gap, if no rows share scores.", _ESTIMATOR
     )
     local_weight_reduction_by_ties: float = setting(
-        0.98,
-        "Relative reduction of the local weight if all rows share scores.",
-        _ESTIMATOR,
-        "MAE (calibrated) -0.77 % / +0.03 %; MAE +0.36 % / -0.01 %",
+        0.98, "Relative reduction of the local weight if all rows share scores.", _ESTIMATOR
     )
     counted_uncertainty: float = setting(
         0.75,
         "Share counted of what the posterior uncertainty of the smooth component adds to the absolute gap.",
         _ESTIMATOR,
-        "MAE (calibrated) -7.3 % / +7.3 %; MAE +1.3 % / -0.84 %; width (calibrated) -1.2 % / +1.5 %",
     )
     # Variance of the outcomes
     largest_pilot_bandwidth: float = setting(
         12.0,
         "Largest bandwidth of the pilot smooth, in rows; it replaces Silverman's rule above about 100 rows.",
         _ESTIMATOR,
-        "MAE (calibrated) +0.42 % / -0.32 %",
     )
     pilot_variance_weight: float = setting(
-        0.5,
-        "Weight of the pilot smooth in the variance of an outcome; the scores have the rest.",
-        _ESTIMATOR,
-        "MAE (calibrated) -1.5 % / +2.2 %; MAE +3.5 % / +1.3 %",
+        0.5, "Weight of the pilot smooth in the variance of an outcome; the scores have the rest.", _ESTIMATOR
     )
     smallest_outcome_variance: float = setting(
-        0.01,
-        "Added to the variance of an outcome, divided by sqrt(n).",
-        _ESTIMATOR,
-        "width (calibrated) +0.93 % / -3.0 %; MAE (calibrated) +0.10 % / -0.20 %",
+        0.01, "Added to the variance of an outcome, divided by sqrt(n).", _ESTIMATOR
     )
     # Smooth component
     probability_of_no_shape: float = setting(
-        0.02,
-        "Prior probability that a smooth gap is constant.",
-        _ESTIMATOR,
-        "MAE (calibrated) +0.14 % / -0.14 %; width (calibrated) -1.2 % / -0.51 %; width +0.06 % / -0.06 %",
+        0.02, "Prior probability that a smooth gap is constant.", _ESTIMATOR
     )
     probability_of_no_mean: float = setting(
-        0.1, "Prior probability that a smooth gap has mean zero.", _ESTIMATOR, "below noise"
+        0.1, "Prior probability that a smooth gap has mean zero.", _ESTIMATOR
     )
     smallest_sd: float = setting(
         0.0125,
         "Smallest standard deviation of a smooth gap (or the noise if that is less) and of a local gap.",
         _ESTIMATOR,
-        "",
     )
     largest_sd: float = setting(
-        0.5,
-        "Largest standard deviation of a smooth gap around its mean, and of a local gap.",
-        _ESTIMATOR,
-        "",
+        0.5, "Largest standard deviation of a smooth gap around its mean, and of a local gap.", _ESTIMATOR
     )
     largest_mean_sd: float = setting(
-        0.3125,
-        "Largest standard deviation of the mean of a smooth gap.",
-        _ESTIMATOR,
-        "MAE (calibrated) +1.2 % / -0.87 %",
+        0.3125, "Largest standard deviation of the mean of a smooth gap.", _ESTIMATOR
     )
-    smooth_sd_count: int = setting(
-        8, "Number of standard deviations of a smooth gap.", _ESTIMATOR, "MAE (calibrated) -1.1 % / +0.43 %"
-    )
+    smooth_sd_count: int = setting(8, "Number of standard deviations of a smooth gap.", _ESTIMATOR)
     roughness: tuple[float, ...] = setting(
-        (1.25, 5.0, 16.0),
-        "Roughnesses of a smooth gap, in cosine frequencies.",
-        _ESTIMATOR,
-        "MAE (calibrated) -1.4 % / +1.1 %",
+        (1.25, 5.0, 16.0), "Roughnesses of a smooth gap, in cosine frequencies.", _ESTIMATOR
     )
     roughness_ratio: float = setting(
-        4.0,
-        "Ratio of further roughnesses, which are added as the number of cells allows.",
-        _ESTIMATOR,
-        "width +0.18 % / -0.22 %",
+        4.0, "Ratio of further roughnesses, which are added as the number of cells allows.", _ESTIMATOR
     )
     roughness_weight_ratio: float = setting(
-        0.6,
-        "Ratio of the prior weights of successive roughnesses.",
-        _ESTIMATOR,
-        "MAE (calibrated) -1.6 % / +1.4 %; width (calibrated) -1.8 % / +2.1 %; width -2.2 % / -0.32 %",
+        0.6, "Ratio of the prior weights of successive roughnesses.", _ESTIMATOR
     )
     spectrum_exponent: float = setting(
-        3.0,
-        "Exponent of the spectra of a smooth gap and of a local process.",
-        _ESTIMATOR,
-        "MAE (calibrated) +1.6 % / -1.1 %",
+        3.0, "Exponent of the spectra of a smooth gap and of a local process.", _ESTIMATOR
     )
     # Local component
     probability_of_final_range: float = setting(
-        0.5,
-        "Prior probability that a range of cells is not split.",
-        _ESTIMATOR,
-        "MAE (calibrated) +0.21 % / +0.56 %; MAE -1.2 % / +1.5 %",
+        0.5, "Prior probability that a range of cells is not split.", _ESTIMATOR
     )
     probability_of_no_gap_sparse: float = setting(
-        0.85,
-        "Prior probability that a final range has no gap, in the sparse partition.",
-        _ESTIMATOR,
-        "MAE (calibrated) +3.3 % / -1.7 %; MAE +1.9 % / +1.4 %",
+        0.85, "Prior probability that a final range has no gap, in the sparse partition.", _ESTIMATOR
     )
     probability_of_no_gap_dense: float = setting(
-        0.05,
-        "Prior probability that a final range has no gap, in the dense partition.",
-        _ESTIMATOR,
-        "width (calibrated) +0.74 % / -2.0 %; MAE (calibrated) +0.01 % / -0.01 %",
+        0.05, "Prior probability that a final range has no gap, in the dense partition.", _ESTIMATOR
     )
-    constant_sd_count: int = setting(
-        5,
-        "Number of standard deviations of a constant local gap.",
-        _ESTIMATOR,
-        "MAE (calibrated) -0.10 % / +0.06 %; MAE -0.26 % / +0.11 %",
-    )
-    process_sd_count: int = setting(
-        4,
-        "Number of standard deviations of a local process.",
-        _ESTIMATOR,
-        "MAE +0.03 % / +0.29 %; MAE (calibrated) -0.01 % / +0.01 %",
-    )
+    constant_sd_count: int = setting(5, "Number of standard deviations of a constant local gap.", _ESTIMATOR)
+    process_sd_count: int = setting(4, "Number of standard deviations of a local process.", _ESTIMATOR)
     process_weight: float = setting(
-        0.5,
-        "Prior probability of a process rather than a constant gap in a range.",
-        _ESTIMATOR,
-        "below noise",
+        0.5, "Prior probability of a process rather than a constant gap in a range.", _ESTIMATOR
     )
-    shortest_process: int = setting(
-        8,
-        "Shortest range that may have a process, in cells.",
-        _ESTIMATOR,
-        "MAE (calibrated) -0.00 % / -0.03 %",
-    )
+    shortest_process: int = setting(8, "Shortest range that may have a process, in cells.", _ESTIMATOR)
     process_roughness: float = setting(
-        2.0,
-        "Roughness of a local process, in cosine frequencies of the range.",
-        _ESTIMATOR,
-        "MAE (calibrated) -0.00 % / +0.01 %; MAE -0.10 % / +0.19 %",
+        2.0, "Roughness of a local process, in cosine frequencies of the range.", _ESTIMATOR
     )
     process_probability_of_no_mean: float = setting(
-        0.2,
-        "Prior probability that a local process has mean zero.",
-        _ESTIMATOR,
-        "MAE -0.10 % / +0.10 %; MAE (calibrated) +0.01 % / -0.01 %",
+        0.2, "Prior probability that a local process has mean zero.", _ESTIMATOR
     )
     process_probability_of_no_shape: float = setting(
-        0.5,
-        "Prior probability that a local process is constant.",
-        _ESTIMATOR,
-        "width (calibrated) -1.6 % / -1.7 %",
+        0.5, "Prior probability that a local process is constant.", _ESTIMATOR
     )
     # Score effects
     smallest_correlation: float = setting(
-        0.001,
-        "Smallest intraclass correlation of rows that share a score.",
-        _ESTIMATOR,
-        "width (calibrated) -0.05 % / +3.6 %",
+        0.001, "Smallest intraclass correlation of rows that share a score.", _ESTIMATOR
     )
     largest_correlation: float = setting(
-        0.5,
-        "Largest intraclass correlation of rows that share a score.",
-        _ESTIMATOR,
-        "MAE -0.24 % / +0.35 %; width -2.8 % / -3.3 %",
+        0.5, "Largest intraclass correlation of rows that share a score.", _ESTIMATOR
     )
-    correlation_count: int = setting(
-        32,
-        "Number of intraclass correlations.",
-        _ESTIMATOR,
-        "width -0.58 % / -1.0 %; MAE (calibrated) -0.02 % / -0.00 %",
-    )
-    median_correlation: float = setting(
-        0.05,
-        "Prior median of the correlation (log-normal).",
-        _ESTIMATOR,
-        "MAE (calibrated) +1.2 % / -0.94 %; MAE -0.47 % / +0.69 %",
-    )
+    correlation_count: int = setting(32, "Number of intraclass correlations.", _ESTIMATOR)
+    median_correlation: float = setting(0.05, "Prior median of the correlation (log-normal).", _ESTIMATOR)
     log_sd_of_correlation: float = setting(
-        1.0,
-        "Prior standard deviation of the log of the correlation.",
-        _ESTIMATOR,
-        "MAE (calibrated) -0.59 % / +0.34 %; MAE -0.23 % / +0.35 %",
+        1.0, "Prior standard deviation of the log of the correlation.", _ESTIMATOR
     )
     frequency_powers: tuple[float, ...] = setting(
         (0.0, 0.5, 1.0, 1.5),
         "Powers of the frequency of a score with which its correlation may fall.",
         _ESTIMATOR,
-        "MAE (calibrated) +0.57 % / -0.45 %; width (calibrated) +2.2 % / +0.27 %; MAE -0.78 % / +0.90 %",
     )
     effects_weight_all_tied: float = setting(
-        0.6,
-        "Prior probability of score effects if all rows share scores.",
-        _ESTIMATOR,
-        "MAE (calibrated) -2.9 % / +4.2 %; width (calibrated) +1.5 % / -1.5 %; MAE +3.5 % / -3.1 %",
+        0.6, "Prior probability of score effects if all rows share scores.", _ESTIMATOR
     )
     effects_weight_few_tied: float = setting(
-        0.2,
-        "The same if hardly any rows share scores, or if scores look rounded.",
-        _ESTIMATOR,
-        "width -0.01 % / +0.01 %; MAE +0.02 % / -0.02 %; MAE (calibrated) -0.01 % / +0.01 %",
+        0.2, "The same if hardly any rows share scores, or if scores look rounded.", _ESTIMATOR
     )
     visible_correlation: float = setting(
-        0.1,
-        "Correlation that the pairs must reveal; otherwise effects get less prior weight.",
-        _ESTIMATOR,
-        "width -0.83 % / +0.00 %; MAE +0.23 % / -0.02 %",
+        0.1, "Correlation that the pairs must reveal; otherwise effects get less prior weight.", _ESTIMATOR
     )
     rounding_unit: float = setting(
         0.001,
         "Rounded scores are multiples of this; closer to 0 or 1 they do not count as repeated.",
         _ESTIMATOR,
-        "below noise",
     )
     few_scores: int = setting(
-        32,
-        "Largest number of distinct scores that are few, and do not look rounded.",
-        _ESTIMATOR,
-        "no change",
+        32, "Largest number of distinct scores that are few, and do not look rounded.", _ESTIMATOR
     )
     heavy_share: float = setting(
-        0.05,
-        "Scores with this share of the rows are left out of the share of repeated scores.",
-        _ESTIMATOR,
-        "MAE (calibrated) -0.00 % / +0.00 %",
+        0.05, "Scores with this share of the rows are left out of the share of repeated scores.", _ESTIMATOR
     )
-    rare_rows: float = setting(4.5, "Repeated scores with fewer rows are rare.", _ESTIMATOR, "no change")
+    rare_rows: float = setting(4.5, "Repeated scores with fewer rows are rare.", _ESTIMATOR)
     rare_factor: float = setting(
-        2.0,
-        "Unrepeated rows count as repeated up to this many times the rows of rare scores.",
-        _ESTIMATOR,
-        "no change",
+        2.0, "Unrepeated rows count as repeated up to this many times the rows of rare scores.", _ESTIMATOR
     )
     smallest_repeated_share: float = setting(
-        0.05, "Share of repeated scores below which unrepeated scores have no effects.", _NONE, "no change"
+        0.05, "Share of repeated scores below which unrepeated scores have no effects.", _NONE
     )
     few_rows: int = setting(
         10,
         "Largest number of rows of a score that may be copies of one case (the study has none).",
         _ESTIMATOR,
-        "no change",
     )
     copied_variance_ratio: float = setting(
         0.1,
         "Rows are copies (the study has none) if outcomes vary less than this share of their variance.",
         _ESTIMATOR,
-        "no change",
     )
     # Curves that show each distinct score
     most_single_scores: int = setting(
-        128,
-        "Largest number of scores that a curve shows one by one if effects are probable.",
-        _NONE,
-        "no change",
+        128, "Largest number of scores that a curve shows one by one if effects are probable.", _NONE
     )
     single_scores_share: float = setting(
-        0.95, "Share of the rows that must share their score for that.", _NONE, "no change"
+        0.95, "Share of the rows that must share their score for that.", _NONE
     )
     few_rows_share: float = setting(
-        0.9,
-        "Share of repeated rows at scores with few rows above which no curve shows them singly.",
-        _NONE,
-        "no change",
+        0.9, "Share of repeated rows at scores with few rows above which no curve shows them singly.", _NONE
     )
 
     @property
@@ -363,108 +235,61 @@ class LogOddsSettings:
     """
 
     # Parametric components; weights are relative.
-    identity_weight: float = setting(
-        0.15, "Prior weight of the identity.", _NONE, "excess log loss -0.75 % / +0.70 %"
-    )
+    identity_weight: float = setting(0.15, "Prior weight of the identity.", _NONE)
     component_weight: float = setting(0.1, "Prior weight of every other parametric component.", _NONE)
-    shift_sds: tuple[float, ...] = setting(
-        (0.3, 1.0), "Prior standard deviations of shifts.", _NONE, "below noise"
-    )
+    shift_sds: tuple[float, ...] = setting((0.3, 1.0), "Prior standard deviations of shifts.", _NONE)
     temperature_sds: tuple[float, ...] = setting(
-        (0.3, 1.5), "Prior standard deviations of the slope of temperatures.", _NONE, "below noise"
+        (0.3, 1.5), "Prior standard deviations of the slope of temperatures.", _NONE
     )
     affine_sds: tuple[float, ...] = setting(
-        (0.2, 0.6, 2.0), "Prior standard deviations of shift and slope of affine maps.", _NONE, "below noise"
+        (0.2, 0.6, 2.0), "Prior standard deviations of shift and slope of affine maps.", _NONE
     )
     beta_sds: tuple[float, ...] = setting(
-        (0.5, 1.5),
-        "Prior standard deviations of shift and slope of beta maps.",
-        _NONE,
-        "excess log loss +0.15 % / -0.90 %",
+        (0.5, 1.5), "Prior standard deviations of shift and slope of beta maps.", _NONE
     )
     beta_curvature_sds: tuple[float, ...] = setting(
-        (0.4, 1.0),
-        "Prior standard deviations of the curvature of beta maps.",
-        _NONE,
-        "excess log loss -0.68 % / +0.72 %",
+        (0.4, 1.0), "Prior standard deviations of the curvature of beta maps.", _NONE
     )
     identity_bonus: float = setting(
-        25.0,
-        "Additional log prior weight of the identity, times n (nats): it matters below 100 rows.",
-        _NONE,
-        "below noise",
+        25.0, "Additional log prior weight of the identity, times n (nats): it matters below 100 rows.", _NONE
     )
     temperature_bonus: float = setting(
         100.0,
         "Additional log prior weight of a temperature, times n (nats).",
         "benchmarks/maps.py --models development",
-        "below noise",
     )
-    probability_of_no_label_noise: float = setting(
-        0.7,
-        "Prior probability of no label noise.",
-        _NONE,
-        "excess log loss +5.6 % / -5.9 %; band width -0.06 % / +0.11 %",
-    )
+    probability_of_no_label_noise: float = setting(0.7, "Prior probability of no label noise.", _NONE)
     label_noises: tuple[float, ...] = setting(
-        (0.005, 0.03, 0.1), "Label noises with equal prior weight.", _NONE, "excess log loss -1.9 % / +2.2 %"
+        (0.005, 0.03, 0.1), "Label noises with equal prior weight.", _NONE
     )
     # Smooth part
-    smooth_weight: float = setting(
-        0.2,
-        "Prior weight of all components with a smooth part.",
-        _NONE,
-        "band width -0.17 % / +0.21 %; excess log loss -0.51 % / +0.58 %",
-    )
+    smooth_weight: float = setting(0.2, "Prior weight of all components with a smooth part.", _NONE)
     deviation_sds: tuple[float, ...] = setting(
-        (0.15, 0.5, 1.5),
-        "Standard deviations of a smooth part, and of the shift of a score.",
-        _NONE,
-        "",
+        (0.15, 0.5, 1.5), "Standard deviations of a smooth part, and of the shift of a score.", _NONE
     )
     roughness: tuple[float, ...] = setting(
-        (1.0, 4.0, 16.0, 2.0),
-        "Roughnesses of the spectra of a smooth part, in cosine frequencies.",
-        _NONE,
-        "band width -0.03 % / +0.07 %",
+        (1.0, 4.0, 16.0, 2.0), "Roughnesses of the spectra of a smooth part, in cosine frequencies.", _NONE
     )
     spectrum_exponents: tuple[float, ...] = setting(
-        (2.0, 2.0, 2.0, 1.0),
-        "Exponents of the spectra of a smooth part.",
-        _NONE,
-        "band width +0.16 % / -0.11 %",
+        (2.0, 2.0, 2.0, 1.0), "Exponents of the spectra of a smooth part.", _NONE
     )
     # Local components
-    partition_weight: float = setting(0.15, "Prior weight of the dyadic partition.", _NONE, "below noise")
-    probability_of_final_range: float = setting(
-        0.5, "Prior probability that a range is not split.", _NONE, "excess log loss -0.21 % / +0.57 %"
-    )
+    partition_weight: float = setting(0.15, "Prior weight of the dyadic partition.", _NONE)
+    probability_of_final_range: float = setting(0.5, "Prior probability that a range is not split.", _NONE)
     probability_of_unchanged_range: float = setting(
-        0.9,
-        "Prior probability that the scores of a final range are unchanged.",
-        _NONE,
-        "excess log loss -1.6 % / +1.3 %",
+        0.9, "Prior probability that the scores of a final range are unchanged.", _NONE
     )
     range_shift_sds: tuple[float, ...] = setting(
-        (0.3, 1.0, 0.5, 2.0),
-        "Prior standard deviations of the shift of a range.",
-        _NONE,
-        "excess log loss +0.93 % / -0.72 %",
+        (0.3, 1.0, 0.5, 2.0), "Prior standard deviations of the shift of a range.", _NONE
     )
     range_slope_sds: tuple[float, ...] = setting(
-        (0.0, 0.0, 0.3, 0.8),
-        "Prior standard deviations of the slope of a range.",
-        _NONE,
-        "band width +0.84 % / -0.22 %; excess log loss +1.1 % / -0.79 %; map coverage +.001 / -.000",
+        (0.0, 0.0, 0.3, 0.8), "Prior standard deviations of the slope of a range.", _NONE
     )
     range_width_offset: float = setting(
-        0.3,
-        "Added to the standard deviation of log-odds in a range, the unit of its slope.",
-        _NONE,
-        "band width -0.17 % / +0.23 %; excess log loss -0.59 % / +0.41 %",
+        0.3, "Added to the standard deviation of log-odds in a range, the unit of its slope.", _NONE
     )
     score_shift_weight: float = setting(
-        0.3, "Prior weight of one shift per score, where distinct scores are few.", _NONE, "below noise"
+        0.3, "Prior weight of one shift per score, where distinct scores are few.", _NONE
     )
     # Scores of exactly 0 or 1
 
@@ -499,91 +324,40 @@ class SoftmaxSettings:
     """
 
     # Blocks
-    prior_probability_of_calibration: float = setting(
-        0.235,
-        "Prior probability of no gap.",
-        _NONE,
-        "canonical MAE (calibrated) +18.5 % / -14.7 %; canonical MAE -0.65 % / +0.48 %",
-    )
-    probability_of_absent_block: float = setting(
-        0.5, "Prior probability that a block is absent.", _NONE, "canonical MAE (calibrated) -12.2 % / +9.8 %"
-    )
-    smallest_sd: float = setting(0.03, "Smallest prior standard deviation of a block.", _NONE, "below noise")
-    largest_sd: float = setting(
-        1.5,
-        "Largest prior standard deviation of a block.",
-        _NONE,
-        "canonical MAE (calibrated) +11.4 % / -12.2 %",
-    )
-    sd_count: int = setting(
-        7,
-        "Number of prior standard deviations of a block.",
-        _NONE,
-        "canonical MAE (calibrated) -5.5 % / -2.1 %; canonical MAE -1.9 % / -3.1 %",
-    )
+    prior_probability_of_calibration: float = setting(0.235, "Prior probability of no gap.", _NONE)
+    probability_of_absent_block: float = setting(0.5, "Prior probability that a block is absent.", _NONE)
+    smallest_sd: float = setting(0.03, "Smallest prior standard deviation of a block.", _NONE)
+    largest_sd: float = setting(1.5, "Largest prior standard deviation of a block.", _NONE)
+    sd_count: int = setting(7, "Number of prior standard deviations of a block.", _NONE)
     roughness: tuple[float, ...] = setting(
-        (1.25, 5.0),
-        "Roughnesses of curves, in cosine frequencies.",
-        _NONE,
-        "canonical width -1.7 % / +0.55 %",
+        (1.25, 5.0), "Roughnesses of curves, in cosine frequencies.", _NONE
     )
-    spectrum_exponent: float = setting(
-        1.5, "Exponent with which standard deviations of curves fall.", _NONE, "below noise"
-    )
-    most_bumps: int = setting(
-        30,
-        "Largest number of Gaussian bumps.",
-        _NONE,
-        "excess log loss -0.64 % / +0.64 %; canonical MAE +3.3 % / +9.1 %",
-    )
-    rows_per_bump: int = setting(
-        20, "Least number of rows per Gaussian bump.", _NONE, "excess log loss -0.36 % / -1.8 %"
-    )
+    spectrum_exponent: float = setting(1.5, "Exponent with which standard deviations of curves fall.", _NONE)
+    most_bumps: int = setting(30, "Largest number of Gaussian bumps.", _NONE)
+    rows_per_bump: int = setting(20, "Least number of rows per Gaussian bump.", _NONE)
     bump_width: float = setting(
-        1.5,
-        "Squared bandwidth of bumps over the median squared distance to the nearest one.",
-        _NONE,
-        "canonical width (calibrated) +2.2 % / +0.33 %",
+        1.5, "Squared bandwidth of bumps over the median squared distance to the nearest one.", _NONE
     )
     # Value and interval
     held_out_weight: float = setting(
-        0.5,
-        "Weight of the error of held-out predictions; the posterior expectation has the rest.",
-        _NONE,
-        "canonical MAE (calibrated) +25.0 % / -25.0 %",
+        0.5, "Weight of the error of held-out predictions; the posterior expectation has the rest.", _NONE
     )
-    interval_factor: float = setting(
-        1.25,
-        "Factor by which standard errors of an interval are wider.",
-        _NONE,
-        "canonical width -18.1 % / +17.3 %; canonical width (calibrated) -13.8 % / +13.8 %",
-    )
+    interval_factor: float = setting(1.25, "Factor by which standard errors of an interval are wider.", _NONE)
     difference_factor: float = setting(
-        1.0,
-        "Difference of the two forms of the error that the upper end adds.",
-        _NONE,
-        "canonical width -2.7 % / +2.7 %",
+        1.0, "Difference of the two forms of the error that the upper end adds.", _NONE
     )
-    square_factor: float = setting(1.5, "Both factors for the upper end of the square of l2.", _NONE, "")
+    square_factor: float = setting(1.5, "Both factors for the upper end of the square of l2.", _NONE)
     # Local frequencies
     z_to_use: float = setting(
-        3.0,
-        "Gain in Brier score, in standard errors, from which local frequencies are used.",
-        _NONE,
-        "no change",
+        3.0, "Gain in Brier score, in standard errors, from which local frequencies are used.", _NONE
     )
     local_difference_factor: float = setting(
-        0.5, "Share of the distance to the lower value that the upper end adds.", _NONE, "no change"
+        0.5, "Share of the distance to the lower value that the upper end adds.", _NONE
     )
     # Probability transfer
-    transfer_error_factor: float = setting(
-        1.3, "Factor of standard errors of probability transfers.", _NONE, "no change"
-    )
+    transfer_error_factor: float = setting(1.3, "Factor of standard errors of probability transfers.", _NONE)
     transfer_difference_factor: float = setting(
-        0.25,
-        "Share of the difference of the two forms in the standard deviation of a class's gap.",
-        _NONE,
-        "no change",
+        0.25, "Share of the difference of the two forms in the standard deviation of a class's gap.", _NONE
     )
 
     @property
@@ -612,56 +386,38 @@ class IntervalSettings:
         1000,
         "Data sets simulated over the first grid of true errors of one problem, at least 80 for each error.",
         _NONE,
-        "width (calibrated) -1.0 % / -0.58 %",
     )
     tail_alpha_factor: float = setting(
-        0.75,
-        "Factor of the nominal tail probability, as shapes are learned from the same data.",
-        _COVERAGE,
-        "width +3.9 % / -3.3 %; width (calibrated) +3.9 % / -3.1 %",
+        0.75, "Factor of the nominal tail probability, as shapes are learned from the same data.", _COVERAGE
     )
     draw_shrinkage: float = setting(
-        0.7,
-        "Share of the posterior standard deviation that smooth shapes are drawn with.",
-        _COVERAGE,
-        "width (calibrated) -2.5 % / +0.43 %",
+        0.7, "Share of the posterior standard deviation that smooth shapes are drawn with.", _COVERAGE
     )
     lower_bias_share: float = setting(
-        0.6,
-        "Share of the bias of the posterior mean that the lower end is corrected for.",
-        _COVERAGE,
-        "below noise",
+        0.6, "Share of the bias of the posterior mean that the lower end is corrected for.", _COVERAGE
     )
     upper_bias_share: float = setting(
-        0.3,
-        "Share of the same amount that the upper end is raised by, for rougher gaps.",
-        _COVERAGE,
-        "width (calibrated) -1.6 % / +1.6 %; width -0.67 % / +0.54 %",
+        0.3, "Share of the same amount that the upper end is raised by, for rougher gaps.", _COVERAGE
     )
     null_floor_quantile: float = setting(
         0.03,
         "Quantile of estimates from calibrated data that replaces smaller ones for the upper end.",
         _COVERAGE,
-        "no change",
     )
     min_kind_share: float = setting(0.3, "Smallest share of the data sets for each kind of shape.", _COVERAGE)
     min_kind_weight: float = setting(
-        0.01, "Posterior weight below which a kind of shape is left out.", _COVERAGE, "below noise"
+        0.01, "Posterior weight below which a kind of shape is left out.", _COVERAGE
     )
     max_variance_ratio: float = setting(
-        4.0, "Largest simulated variance of a cell, relative to that of the data.", _NONE, "below noise"
+        4.0, "Largest simulated variance of a cell, relative to that of the data.", _NONE
     )
     min_dependence: float = setting(
-        0.5,
-        "Smallest ratio of the deviation of a mean over classes to that of independent classes.",
-        _NONE,
-        "no change",
+        0.5, "Smallest ratio of the deviation of a mean over classes to that of independent classes.", _NONE
     )
     bound_error_factor: float = setting(
         1.4,
         "Factor of the standard error of the lower bound: folds share training rows (1.32 if 3 fit noise).",
         _CANONICAL,
-        "no change",
     )
 
 
@@ -669,32 +425,25 @@ class IntervalSettings:
 class TestSettings:
     """Calibration tests and null distributions (package ``inference``)."""
 
-    data_sets: int = setting(
-        999, "Data sets simulated under H0.", "convention: smallest p-value 0.001", "no change"
-    )
+    data_sets: int = setting(999, "Data sets simulated under H0.", "convention: smallest p-value 0.001")
     null_data_sets: int = setting(
-        300, "Those of them that the null distribution of the estimate is computed from.", _NONE, "no change"
+        300, "Those of them that the null distribution of the estimate is computed from.", _NONE
     )
     level_shares: tuple[float, ...] = setting(
         (0.3, 0.15, 0.2, 0.15, 0.1, 0.1),
         "Shares of the level: smooth and local Bayes factor, Kuiper range, shift, slope, periodogram.",
         _POWER,
-        "no change",
     )
     level_shares_repeated: tuple[float, ...] = setting(
         (0.1, 0.5, 0.15, 0.1, 0.1, 0.05),
         "The same where scores repeat, which makes score effects likely.",
         _POWER,
-        "no change",
     )
     class_level_shares: tuple[float, float] = setting(
-        (0.8, 0.2),
-        "Shares of the level: all classes pooled, and largest Bayes factor of a class.",
-        _POWER,
-        "no change",
+        (0.8, 0.2), "Shares of the level: all classes pooled, and largest Bayes factor of a class.", _POWER
     )
     suspect_p_value: float = setting(
-        0.02, "Largest p-value at which the test of a class or group is repeated.", _NONE, "no change"
+        0.02, "Largest p-value at which the test of a class or group is repeated.", _NONE
     )
 
 
@@ -738,49 +487,33 @@ class MapSettings:
     """Calibrators (package ``maps``)."""
 
     coefficient_sd: float = setting(
-        20.0,
-        "Prior standard deviation of coefficients, which matters for separable data only.",
-        _NONE,
-        "no change",
+        20.0, "Prior standard deviation of coefficients, which matters for separable data only.", _NONE
     )
     max_monotone_loss: float = setting(
-        2.0, "Largest loss of log-likelihood for which a map is made increasing.", _MAPS, "no change"
+        2.0, "Largest loss of log-likelihood for which a map is made increasing.", _MAPS
     )
     min_score_evidence: float = setting(
-        2.0, "Log Bayes factor above which repeated scores have effects of their own.", _MAPS, "no change"
+        2.0, "Log Bayes factor above which repeated scores have effects of their own.", _MAPS
     )
     temperature_fit_sd: float = setting(
-        2.0, "Prior standard deviation of the log temperature for its estimate.", _MAPS, "below noise"
+        2.0, "Prior standard deviation of the log temperature for its estimate.", _MAPS
     )
     temperature_sd: float = setting(
-        1.0,
-        "Prior standard deviation of the log temperature for its marginal likelihood.",
-        _MAPS,
-        "below noise",
+        1.0, "Prior standard deviation of the log temperature for its marginal likelihood.", _MAPS
     )
     min_information: float = setting(
-        100.0,
-        "Least Fisher information of the log temperature in the marginal likelihood.",
-        _MAPS,
-        "no change",
+        100.0, "Least Fisher information of the log temperature in the marginal likelihood.", _MAPS
     )
-    identity_prior: float = setting(
-        0.25, "Prior probability of the identity of several classes.", _MAPS, "below noise"
-    )
+    identity_prior: float = setting(0.25, "Prior probability of the identity of several classes.", _MAPS)
     keep_identity: float = setting(
-        2 / 3,
-        "Posterior probability of the identity above which these scores are kept.",
-        _MAPS,
-        "below noise",
+        2 / 3, "Posterior probability of the identity above which these scores are kept.", _MAPS
     )
     vector_temperature_sd: float = setting(
-        0.2, "Prior standard deviation of the temperature in vector and matrix scaling.", _MAPS, "no change"
+        0.2, "Prior standard deviation of the temperature in vector and matrix scaling.", _MAPS
     )
-    vector_bias_sd: float = setting(0.6, "The same of the shift of a class.", _MAPS, "no change")
-    vector_slope_sd: float = setting(0.3, "The same of the slope of a class.", _MAPS, "no change")
-    matrix_sd: float = setting(
-        0.5, "The same of a matrix entry, times the number of classes.", _MAPS, "no change"
-    )
+    vector_bias_sd: float = setting(0.6, "The same of the shift of a class.", _MAPS)
+    vector_slope_sd: float = setting(0.3, "The same of the slope of a class.", _MAPS)
+    matrix_sd: float = setting(0.5, "The same of a matrix entry, times the number of classes.", _MAPS)
 
 
 @dataclass(frozen=True)
@@ -788,40 +521,26 @@ class CurveSettings:
     """Bands of calibration curves (package ``curves``)."""
 
     window: float = setting(
-        0.6,
-        "Half-width of the local lines as a share of the rows, times n to the window exponent.",
-        _BAND,
-        "band width +7.8 % / -4.9 %",
+        0.6, "Half-width of the local lines as a share of the rows, times n to the window exponent.", _BAND
     )
-    window_exponent: float = setting(
-        1 / 3, "The window falls with n to this power; 1/5 is optimal.", _BAND, "band width -10.2 % / +18.2 %"
-    )
+    window_exponent: float = setting(1 / 3, "The window falls with n to this power; 1/5 is optimal.", _BAND)
     distance: float = setting(
-        2.5,
-        "Half-width of the local lines in log-odds, times n to its exponent.",
-        _BAND,
-        "band width +3.7 % / -1.8 %",
+        2.5, "Half-width of the local lines in log-odds, times n to its exponent.", _BAND
     )
-    distance_exponent: float = setting(
-        1 / 7, "That half-width falls with n to this power.", _BAND, "band width -1.8 % / +2.8 %"
-    )
+    distance_exponent: float = setting(1 / 7, "That half-width falls with n to this power.", _BAND)
     distance_offset: float = setting(
-        0.02,
-        "Added to the distances from 0 and 1 in these log-odds, so that they stay finite.",
-        _BAND,
-        "band width +0.66 % / -0.53 %",
+        0.02, "Added to the distances from 0 and 1 in these log-odds, so that they stay finite.", _BAND
     )
     max_score_distance: float = setting(
-        0.06, "The curve has no value at scores farther than this from every row.", _NONE, "no change"
+        0.06, "The curve has no value at scores farther than this from every row.", _NONE
     )
     local_quantile_share: float = setting(
         0.6,
         "Share of the normal quantile at which the local interval of a pointwise band is computed.",
         _BAND,
-        "band width -9.0 % / +11.4 %; band coverage -.000 / +.004",
     )
     full_quantile_rows: float = setting(
-        10.0, "Effective local sample size below which the full quantile is used.", _BAND, "below noise"
+        10.0, "Effective local sample size below which the full quantile is used.", _BAND
     )
 
 
@@ -829,36 +548,19 @@ class CurveSettings:
 class DecisionSettings:
     """Intervals of decision regret, clinical measures and selective prediction (package ``decisions``)."""
 
-    folds: int = setting(5, "Folds of held-out gains.", "convention", "regret width +0.42 % / +0.11 %")
+    folds: int = setting(5, "Folds of held-out gains.", "convention")
     variance_floor_rows: float = setting(
-        2.0,
-        "Rows of the largest possible gain that are added to the variance of a gain.",
-        _REGRET,
-        "regret width -3.4 % / +3.2 %",
+        2.0, "Rows of the largest possible gain that are added to the variance of a gain.", _REGRET
     )
-    block_factor: float = setting(
-        0.25, "Rows of a block, divided by n to the block exponent.", _REGRET, "regret width +1.2 % / -6.1 %"
-    )
-    block_exponent: float = setting(
-        2 / 3, "The rows of a block grow with n to this power.", _REGRET, "regret width +11.2 % / -14.3 %"
-    )
-    min_block_rows: float = setting(
-        10.0, "Smallest number of rows of a block.", _REGRET, "regret width +0.00 % / -2.2 %"
-    )
+    block_factor: float = setting(0.25, "Rows of a block, divided by n to the block exponent.", _REGRET)
+    block_exponent: float = setting(2 / 3, "The rows of a block grow with n to this power.", _REGRET)
+    min_block_rows: float = setting(10.0, "Smallest number of rows of a block.", _REGRET)
     block_noise_share: float = setting(
-        0.5,
-        "Share of the gain of blocks of calibrated data that is subtracted.",
-        _REGRET,
-        "regret width +3.4 % / -3.3 %",
+        0.5, "Share of the gain of blocks of calibrated data that is subtracted.", _REGRET
     )
-    block_noise_deviate: float = setting(
-        1.96, "Normal quantile at which that gain is taken.", _REGRET, "regret width +4.5 % / -4.6 %"
-    )
+    block_noise_deviate: float = setting(1.96, "Normal quantile at which that gain is taken.", _REGRET)
     upper_widening: float = setting(
-        1.2,
-        "Factor of the standard error of a gain of several classes, for the upper end.",
-        _REGRET,
-        "regret width -6.7 % / +6.7 %",
+        1.2, "Factor of the standard error of a gain of several classes, for the upper end.", _REGRET
     )
 
 

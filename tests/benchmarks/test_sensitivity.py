@@ -1,4 +1,4 @@
-"""What benchmarks/sensitivity.py measures and writes; the effects in the source are what it measured."""
+"""What benchmarks/sensitivity.py measures and writes."""
 
 import dataclasses
 import functools
@@ -30,20 +30,6 @@ class FakeSettings:
     count: int = settings.setting(1, "A | count.", "convention")
     flag: bool = settings.setting(True, "A switch.", "convention")
     broken: float = settings.setting(2.0, "Fails above its value.", "convention")
-
-
-SOURCE = """
-@dataclass(frozen=True)
-class FakeSettings:
-    weight: float = setting(
-        0.5,
-        "A weight ±.",
-        "convention",  # a comment, with a comma
-    )
-    count: int = setting(1, "A count.", ("conven" "tion"))
-    flag: bool = setting(True, "A switch.", "convention", effect="old")
-    broken: float = setting(2.0, meaning="Fails.", effect="old " "text", study="convention")
-"""
 
 
 def measured(cell, count):
@@ -87,16 +73,6 @@ def fake(monkeypatch):
 def command(monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["sensitivity.py", *map(str, arguments)])
     sensitivity.main()
-
-
-def test_effects_in_the_source_are_those_that_were_measured():
-    kept = sensitivity_page.by_setting(sensitivity.read(sensitivity.KEPT))
-    for name, instance in sensitivity_measures.instances().items():
-        for field in dataclasses.fields(instance):
-            found = kept.get(f"{name}.{field.name}")
-            assert field.metadata["effect"] == (sensitivity_page.short_text(found) if found else ""), (
-                field.name
-            )
 
 
 def test_the_page_is_made_of_the_results():
@@ -143,12 +119,10 @@ def test_effects_are_paired_and_of_equal_weight_for_cells():
     )
 
 
-def test_both_stages_the_page_and_the_source(fake, monkeypatch, tmp_path, capsys):
-    out, source = tmp_path / "results.jsonl", tmp_path / "settings.py"
-    source.write_text(SOURCE)
+def test_both_stages_and_the_page(fake, monkeypatch, tmp_path, capsys):
+    out = tmp_path / "results.jsonl"
     monkeypatch.setattr(sensitivity, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(sensitivity, "KEPT", tmp_path / "kept.jsonl")
-    monkeypatch.setattr(settings, "__file__", str(source))
     command(monkeypatch, "--stage", "coarse", "--out", out)
     assert len(out.read_text().splitlines()) == 5  # the count cannot be less than 1
     before = out.read_text()
@@ -157,7 +131,7 @@ def test_both_stages_the_page_and_the_source(fake, monkeypatch, tmp_path, capsys
     command(monkeypatch, "--stage", "full", "--fields", 1, "--out", out)
     full = [record for record in sensitivity.read(out) if record["stage"] == "full"]
     assert {(record["setting"], record["data_sets"]) for record in full} == {("FAKE.weight", 480)}
-    command(monkeypatch, "--table", "--write-effects", "--out", out)
+    command(monkeypatch, "--table", "--out", out)
     page = (tmp_path / "page.md").read_text()
     assert "has measured 1 field with 12 times as many data sets." in page
     weight, count, flag, broken = (line for line in page.splitlines() if line.startswith("| `"))
@@ -166,21 +140,6 @@ def test_both_stages_the_page_and_the_source(fake, monkeypatch, tmp_path, capsys
     assert count == "| `count` | `1` | A / count. | convention | - | no change | 40 |"
     assert flag.endswith("| - | - | - |")
     assert "fails (ValueError: too large)" in broken
-    written = source.read_text()
-    scope = {"setting": settings.setting, "dataclass": dataclasses.dataclass}
-    exec(written, scope)
-    records = sensitivity.read(tmp_path / "kept.jsonl")
-    kept = {
-        name: sensitivity_page.short_text(found)
-        for name, found in sensitivity_page.by_setting(records).items()
-    }
-    found = {
-        f"FAKE.{each.name}": each.metadata["effect"] for each in dataclasses.fields(scope["FakeSettings"])
-    }
-    assert found == {"FAKE.flag": ""} | kept
-    assert found["FAKE.weight"].startswith("MAE -")
-    assert found["FAKE.count"] == "no change"
-    assert sensitivity_page.with_effects(written, records) == written
     assert "fails" in capsys.readouterr().err
 
 
