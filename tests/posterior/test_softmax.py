@@ -246,10 +246,10 @@ def test_who_takes_from_whom_is_found():
     rows, p, truth = drawn(2000, 3, given)
     where = ProbabilityTransfer.of(CanonicalError.of(SoftmaxPosterior.of(rows)))
     moved = float((p - truth)[:, 0].mean())
-    assert where.taken[0, 1] == pytest.approx(moved, rel=0.2)
-    assert where.taken[0, 1] - 2 * where.spread[0, 1] > 0
-    np.testing.assert_allclose(where.taken, -where.taken.T, atol=1e-12)
-    assert np.abs(where.taken[2]).max() < 0.3 * moved
+    assert where.net[0, 1] == pytest.approx(moved, rel=0.2)
+    assert where.net[0, 1] - 2 * where.spread[0, 1] > 0
+    np.testing.assert_allclose(where.net, -where.net.T, atol=1e-12)
+    assert np.abs(where.net[2]).max() < 0.3 * moved
     assert ProbabilityTransfer.of(CanonicalError.of(SoftmaxPosterior.of(drawn(60, 13)[0]))) is None
 
 

@@ -60,13 +60,13 @@ def test_counts_are_repetition():
     counted = ProbabilityTransfer.of(CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, code, weight))))
     repeated = Simplex.of(np.repeat(p, weight, axis=0), np.repeat(code, weight))
     again = ProbabilityTransfer.of(CanonicalError.of(SoftmaxPosterior.of(repeated)))
-    for key in ("taken", "spread", "share", "gap", "gap_spread"):
+    for key in ("net", "spread", "share", "gap", "gap_spread"):
         np.testing.assert_allclose(getattr(counted, key), getattr(again, key), atol=1e-9)
 
 
 def test_rows_that_agree_leave_a_doubt():
     rows = Simplex.of(np.array([[1.0, 0.0, 0.0]] * 30), np.ones(30, dtype=int))
     found = ProbabilityTransfer.of(CanonicalError.of(SoftmaxPosterior.of(rows)))
-    assert found.taken[0, 1] <= 1
+    assert found.net[0, 1] <= 1
     assert found.spread[0, 1] > 0
     assert found.gap[0] <= 2
