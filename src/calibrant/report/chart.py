@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -106,12 +106,14 @@ def small(curve: ReliabilityCurve, title: str, name: str) -> Markup:
     return drawing(136.0, 136.0, title, words, name, _panel(curve, Axis(4.0, 128.0), Axis(132.0, -128.0)))
 
 
-def thumbnail(curve: ReliabilityCurve, title: str, name: str) -> Markup:
-    """Draw the curve for a place 200 pixels wide, with single rows, the ends of its axes and their names."""
-    x, y, reading = Axis(22.0, 172.0), Axis(190.0, -172.0), get_notion(curve.notion).reading
+def thumbnail(curves: Mapping[str, ReliabilityCurve], title: str, name: str) -> Markup:
+    """Draw curves for a place 200 pixels wide, with the ends of the axes; their names stand on their sides."""
+    first = next(iter(curves.values()))
+    x, y, reading = Axis(22.0, 172.0), Axis(190.0, -172.0), get_notion(first.notion).reading
     parts = [
-        *_panel(curve, x, y, 2.2),
-        *_single_rows(curve, x, y, 6.0),
+        *_panel(first, x, y, 2.2),
+        *(part for curve in list(curves.values())[1:] for part in _line(curve, x, y, 2.2)),
+        *(_single_rows(first, x, y, 6.0) if len(curves) == 1 else []),
         text(reading.frequency, 0, 12),
         *(
             text(words, at, 205, text_anchor="middle")
@@ -119,6 +121,14 @@ def thumbnail(curve: ReliabilityCurve, title: str, name: str) -> Markup:
         ),
         *(text(words, 16, at, text_anchor="end") for words, at in ((0, 190), (1, 28))),
     ]
+    named = [0, 0]
+    for words, curve in curves.items():
+        low = int(np.nansum((curve.value - curve.score) * curve.n_eff) > 0)  # which side has most rows
+        place, anchor = (
+            ((28.0, 34.0 + 15 * named[1]), "start") if low else ((188.0, 182.0 - 15 * named[0]), "end")
+        )
+        named[low] += 1
+        parts.append(text(words, *place, 13, text_anchor=anchor, **(_side(low, "fill", "halo") | HALO)))
     words = f"{reading.frequency.capitalize()} against {reading.score}, both from 0 to 1, for {title}."
     return drawing(200.0, 210.0, title, words, name, parts, class_="drawing thumbnail")
 
