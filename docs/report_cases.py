@@ -1,7 +1,7 @@
 """Make the report of each kind of model with its pictures: python docs/report_cases.py FOLDER [CASE ...]
 
-Needs the extra `test` and Chromium (on the path, or named by CALIBRANT_CHROMIUM). For each case the folder gets the page,
-its first screen at 1280 and 390 pixels, the whole page in light (`-page`) and dark colours, and a PDF.
+Needs the extra `test` and Chromium (on the path, or named by CALIBRANT_CHROMIUM). For each case the folder
+gets the page, its first screen at 1280 and 390 pixels, the whole page in light and dark colours, and a PDF.
 """
 
 import os
@@ -79,7 +79,12 @@ def levels():
     said = rng.choice([60, 70, 80, 90, 100], 1200, p=[0.1, 0.15, 0.25, 0.3, 0.2])
     hard = rng.normal(0, 1.5, 300)[question]
     correct = rng.random(1200) < sigmoid(0.025 * said - hard)
-    given = {"notion": "correctness", "percent": True, "cluster": question, "name": "answers of a language model"}
+    given = {
+        "notion": "correctness",
+        "percent": True,
+        "cluster": question,
+        "name": "answers of a language model",
+    }
     return calibrant.assess(correct, said, rng=0, **given)
 
 
@@ -98,7 +103,9 @@ def thirty():
 def hard_labels():
     rng = np.random.default_rng(7)
     label = rng.integers(0, 2, 1000)
-    return calibrant.assess(label, np.where(rng.random(1000) < 0.85, label, 1 - label), rng=0, name="spam filter")
+    return calibrant.assess(
+        label, np.where(rng.random(1000) < 0.85, label, 1 - label), rng=0, name="spam filter"
+    )
 
 
 CASES = {

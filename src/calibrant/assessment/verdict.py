@@ -234,12 +234,12 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         told = [f"{_name(row)}: too high by {_gap(row, -1)}" for row in high[:LISTED]]
         told += [f"{_name(row)}: too low by {_gap(row, 1)}" for row in low[:LISTED]]
         more, reason = len(high) + len(low) - len(told), "the mean gaps of groups in both directions exceed"
-        shown = (high[0].name, low[0].name)
+        shown = [high[0].name, low[0].name]
     elif off and len(rows) > 1 and state != DISTRUST:
         answer, headline = CARE if state == TRUST else DISTRUST, f"Not calibrated for {_names(off)}."
         told = [f"{_name(row)}: off by {_interval(row.estimate)}" for row in off[:LISTED]]
         more, reason = len(off) - len(told), "the error of a group exceeds"
-        shown = tuple(row.name for row in off[:2])
+        shown = [row.name for row in off[:2]]
     else:
         return None
     fine = len([row for row in rows if row not in (*high, *low, *off) and not row.off(assessment.level)])
@@ -258,7 +258,7 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         f"{'; '.join(told)}{f'; and {more} more' * (more > 0)}.",
         f"Calibrate by {short(by)}: fit one calibrator for each of the {len(rows)} groups.",
         f"{reason} the tolerance, {tolerance:.3g}, by intervals that hold together for all groups",
-        tolerance, None, f"calibrators = {{g: {each} for g in set({key})}}", shown,
+        tolerance, None, f"calibrators = {{g: {each} for g in set({key})}}", tuple(shown),
     )  # fmt: skip
 
 
@@ -272,7 +272,7 @@ def _cost(assessment: Assessment, state: str) -> Verdict | None:
     value, low, high = with_ends(ROWS * lost.value, ROWS * lost.low, ROWS * lost.high)
     action, command = _recalibration(assessment)
     if command is not None and lost.recovered > 0:
-        action = f"Recalibrate the scores: saves {number(ROWS * lost.recovered)} per thousand rows on held-out rows."
+        action = f"Recalibrate: saves {number(ROWS * lost.recovered)} per thousand rows, on held-out rows."
     acting, where = "acting on them", _where(assessment, DISTRUST)
     if lost.threshold is not None:
         (alarm, _), (_, miss) = lost.matrix
@@ -320,8 +320,8 @@ def _where(assessment: Assessment, state: str) -> str:
     if state == UNKNOWN and "too high" not in ranges and "too low" not in ranges:
         near = text.dense_score(assessment) or "no score has ten rows near it"
         return f"Not known for any score: {near}."
-    bad = text.off_subgroups(assessment) if state in (CARE, DISTRUST) else ""
-    return f"{ranges[0].upper()}{ranges[1:]}. {bad}".rstrip()
+    subgroups = text.off_subgroups(assessment) if state in (CARE, DISTRUST) else ""
+    return f"{ranges[0].upper()}{ranges[1:]}. {subgroups}".rstrip()
 
 
 def _recalibration(assessment: Assessment) -> tuple[str, str | None]:

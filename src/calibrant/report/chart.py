@@ -29,7 +29,7 @@ from calibrant.inputs.wording import (
 )
 from calibrant.inputs.wording import with_interval as interval_text
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
-from calibrant.report.svg import Axis, area, drawing, path, runs, tag, text
+from calibrant.report.svg import STRAIGHT, Axis, area, drawing, path, runs, tag, text
 from calibrant.settings import REPORT
 from calibrant.tasks import get_notion
 
@@ -50,6 +50,7 @@ class Frame(NamedTuple):
 WIDE = Frame(66.0, 26.0, 524.0, 590.0, 680.0, 100.0, 14)
 NARROW = Frame(50.0, 24.0, 298.0, 348.0, 424.0, 76.0, 12)
 COMPACT = 360.0  # width of drawings that stand on every page
+SMALL = 200.0  # axes shorter than this are drawn with less detail
 TINT, SLIVER = 0.22, 0.015  # opacity of a band at its strongest, and least share of the axis of one colour
 SIDE_CLASSES = ("too-high", "too-low", "in-line")
 HIDDEN = {"visibility": "hidden"}
@@ -107,7 +108,7 @@ def small(curve: ReliabilityCurve, title: str, name: str) -> Markup:
 
 
 def thumbnail(curves: Mapping[str, ReliabilityCurve], title: str, name: str) -> Markup:
-    """Draw curves for a place 200 pixels wide, with the ends of the axes; their names stand on their sides."""
+    """Draw curves for a place 200 pixels wide; their names stand on their sides of the diagonal."""
     first = next(iter(curves.values()))
     x, y, reading = Axis(22.0, 172.0), Axis(190.0, -172.0), get_notion(first.notion).reading
     parts = [
@@ -122,7 +123,7 @@ def thumbnail(curves: Mapping[str, ReliabilityCurve], title: str, name: str) -> 
         *(text(words, 16, at, text_anchor="end") for words, at in ((0, 190), (1, 28))),
     ]
     named = [0, 0]
-    for words, curve in curves.items():
+    for words, curve in [(words, curve) for words, curve in curves.items() if words]:
         low = int(np.nansum((curve.value - curve.score) * curve.n_eff) > 0)  # which side has most rows
         place, anchor = (
             ((28.0, 34.0 + 15 * named[1]), "start") if low else ((188.0, 182.0 - 15 * named[0]), "end")
@@ -270,7 +271,9 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Marku
         return _each_score(curve, x, y, width)
     shown: Any = appearance.on_log_odds(curve, x.low, x.high) if x.odds else curve._thinned()
     at, known = x(shown.score), np.isfinite(shown.value)
-    step = appearance.strength(at, shown.n_eff)
+    step, small = appearance.strength(at, shown.n_eff), x.length < SMALL
+    if small:  # without steps, and with fewer corners
+        step = np.ceil(step)
     side = np.full(at.shape, 2) if shown.low is None else sides(shown.score, shown.low, shown.high)
     side[step == 0] = 2
     for run in (run for k in (0, 1) for run in runs(side == k)):
@@ -282,9 +285,16 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Marku
         held |= known & np.append(False, held[:-1])  # so that neighbours meet
         value = y(np.where(held, shown.value, np.nan))
         if shown.low is not None and strength > 0:
-            ends = (y(np.where(held, end, np.nan)) for end in (shown.low, shown.high))
+            low, high = (y(np.where(held, end, np.nan)) for end in (shown.low, shown.high))
             opacity = f"{TINT * strength:.2f}"
-            bands.append(tag("path", d=area(at, *ends), fill_opacity=opacity, **_side(k, "fill", "band")))
+            bands.append(
+                tag(
+                    "path",
+                    d=area(at, low, high, 4 * STRAIGHT if small else STRAIGHT),
+                    fill_opacity=opacity,
+                    **_side(k, "fill", "band"),
+                )
+            )
         style = {
             "fill": "none",
             "stroke_opacity": f"{0.6 + 0.4 * strength:.2f}",
