@@ -43,7 +43,7 @@ ROUND = np.arange(1, 100) / 100
 # Scores by which ranges are told, finer near 0 and 1.
 TAIL = np.outer(10.0 ** np.arange(-4, -2), np.arange(1, 10)).ravel()
 SCORES = np.unique(np.concatenate([[0.0], TAIL, ROUND, np.round(1 - TAIL, 6), [1.0]]))
-# The sign of the gap, frequency minus score, that a range is not of this side for.
+# The sign of the gap, frequency minus score, on the other side.
 SIGNS = {"too high": 1, "too low": -1}
 # Names listed before the rest is counted.
 LISTED = 3
@@ -151,9 +151,11 @@ def off_subgroups(assessment: Assessment) -> str:
         others, more, _ = (what == "class" and assessment.other_classes) or (0, 0, 0.0)
         bad, total = [row for row in rows if row.off(assessment.level)], len(rows) + others
         if bad and total > 1:
-            names = few_of([f"{short(row.name, 24)} ({points(row.estimate.value)})" for row in bad[:LISTED]])
+            names = few_of(
+                [f"{short(row.name, 24)} ({points(row.estimate.value)} points)" for row in bad[:LISTED]]
+            )
             some = "All" if len(bad) + more == total else f"{len(bad) + more} of"
-            return f"{some} {counted(total, what)} are off, by most points: {names}."
+            return f"{some} {counted(total, what)} are off, most of all {names}."
     return ""
 
 
@@ -274,12 +276,13 @@ def _merge(words: Array, gap: Array, scores: Array, curve: ReliabilityCurve) -> 
     found = _runs(words.copy())
     for k, (word, a, b) in enumerate(found):
         around = [found[j][0] for j in (k - 1, k + 1) if 0 <= j < len(found)]
-        off = {each for each in around if each in SIGNS}
-        if word in SIGNS or len(off) != 1 or np.any(SIGNS[side := off.pop()] * gap[a:b] > 0):
+        side = next((each for each in around if each in SIGNS), None)
+        if word in SIGNS or side is None:
             continue
+        between = around == [side, side] and not np.any(SIGNS[side] * gap[a:b] > 0)
         share = (1.0 if b == len(scores) else below[b]) - below[a]
-        between = word == "in line" and around == [side, side]
-        if between or (scores[b - 1] - scores[a] < SPARSE and share < END_SHARE):
+        end = len(around) == 1 and scores[b - 1] - scores[a] < SPARSE and share < END_SHARE
+        if end or (between and word == "in line"):
             words[a:b] = side
 
 

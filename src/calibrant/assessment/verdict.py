@@ -190,7 +190,8 @@ def _error(assessment: Assessment, state: str) -> Verdict:
     else:
         headline = f"{counted(assessment.rows, 'row')} are too few to tell how far off the scores are."
         tested = f"the scores are not calibrated ({p_text(e)}, H0: calibrated); " if rejected else ""
-        facts = [f"{tested}on average they may be off by anything from {low} to {high} {unit}"]
+        who = "they" if rejected else "the scores"
+        facts = [f"{tested}on average {who} may be off by anything from {low} to {high} {unit}"]
         needed = rows_needed(assessment.rows, e, tolerance)
         assert needed is not None  # the interval has an upper end
         more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far)"

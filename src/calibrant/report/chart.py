@@ -50,7 +50,6 @@ class Frame(NamedTuple):
 WIDE = Frame(66.0, 26.0, 524.0, 590.0, 680.0, 100.0, 14)
 NARROW = Frame(50.0, 24.0, 298.0, 348.0, 424.0, 76.0, 12)
 COMPACT = 360.0  # width of drawings that stand on every page
-SMALL = 200.0  # axes shorter than this are drawn with less detail
 TINT, SLIVER = 0.22, 0.015  # opacity of a band at its strongest, and least share of the axis of one colour
 SIDE_CLASSES = ("too-high", "too-low", "in-line")
 HIDDEN = {"visibility": "hidden"}
@@ -101,19 +100,16 @@ class Picture:
         return drawing(width, height, self.title, self.described, name, parts, **place)
 
 
-def small(curve: ReliabilityCurve, title: str, name: str) -> Markup:
-    """Draw a panel of a few square centimetres: band, curve and diagonal."""
-    words = f"Frequency against score, both from 0 to 1, for {title}."
-    return drawing(136.0, 136.0, title, words, name, _panel(curve, Axis(4.0, 128.0), Axis(132.0, -128.0)))
-
-
-def thumbnail(curves: Mapping[str, ReliabilityCurve], title: str, name: str) -> Markup:
+def thumbnail(
+    curves: Mapping[str, ReliabilityCurve], title: str, name: str, *, coarse: bool = False
+) -> Markup:
     """Draw curves for a place 200 pixels wide; their names stand on their sides of the diagonal."""
     first = next(iter(curves.values()))
     x, y, reading = Axis(22.0, 172.0), Axis(190.0, -172.0), get_notion(first.notion).reading
     parts = [
-        *_panel(first, x, y, 2.2),
-        *(part for curve in list(curves.values())[1:] for part in _line(curve, x, y, 2.2)),
+        tag("rect", x=22.0, y=18.0, width=172.0, height=172.0, fill="none", stroke=LINE, class_="grid"),
+        _diagonal(x, y),
+        *(part for curve in curves.values() for part in _line(curve, x, y, coarse=coarse)),
         *(_single_rows(first, x, y, 6.0) if len(curves) == 1 else []),
         text(reading.frequency, 0, 12),
         *(
@@ -132,15 +128,6 @@ def thumbnail(curves: Mapping[str, ReliabilityCurve], title: str, name: str) -> 
         parts.append(text(words, *place, 13, text_anchor=anchor, **(_side(low, "fill", "halo") | HALO)))
     words = f"{reading.frequency.capitalize()} against {reading.score}, both from 0 to 1, for {title}."
     return drawing(200.0, 210.0, title, words, name, parts, class_="drawing thumbnail")
-
-
-def _panel(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 1.8) -> list[Markup]:
-    box = {"x": x.start, "y": y.start + y.length, "width": x.length, "height": x.length}
-    return [
-        tag("rect", **box, fill="none", stroke=LINE, class_="grid"),
-        _diagonal(x, y),
-        *_line(curve, x, y, width),
-    ]
 
 
 def bar(estimate: Estimate, top: float, *, strong: bool = False) -> Markup:
@@ -265,15 +252,17 @@ def _grid(axis: Axis, start: float, end: float, size: int = 12) -> list[Markup]:
     return [tag("path", d=lines, stroke=LINE, class_="grid"), *parts]
 
 
-def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Markup]:
+def _line(
+    curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.2, *, coarse: bool = False
+) -> list[Markup]:
     """Return the curve with its band, fading with the number of rows; or a dot with a bar for each score."""
     if curve.discrete:
         return _each_score(curve, x, y, width)
     shown: Any = appearance.on_log_odds(curve, x.low, x.high) if x.odds else curve._thinned()
     at, known = x(shown.score), np.isfinite(shown.value)
-    step, small = appearance.strength(at, shown.n_eff), x.length < SMALL
-    if small:  # without steps, and with fewer corners
-        step = np.ceil(step)
+    step = appearance.strength(at, shown.n_eff)
+    if coarse:  # in fewer steps, and with fewer corners
+        step = np.ceil(2 * step) / 2
     side = np.full(at.shape, 2) if shown.low is None else sides(shown.score, shown.low, shown.high)
     side[step == 0] = 2
     for run in (run for k in (0, 1) for run in runs(side == k)):
@@ -290,7 +279,7 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Marku
             bands.append(
                 tag(
                     "path",
-                    d=area(at, low, high, 4 * STRAIGHT if small else STRAIGHT),
+                    d=area(at, low, high, 4 * STRAIGHT if coarse else STRAIGHT),
                     fill_opacity=opacity,
                     **_side(k, "fill", "band"),
                 )
