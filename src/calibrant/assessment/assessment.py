@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
@@ -423,7 +423,8 @@ class Assessment(Printed, Serializable):
         )
         by_group = tuple(replace(row, curve=row.curve and row.curve._thinned()) for row in self.by_group)
         # What is said is about the curves as they are.
-        words = {"verdict": asdict(self.verdict), "advice": self.advice, "remarks": list(self.remarks)}
+        verdict = {key: value for key, value in self.verdict.to_dict().items() if key != "schema"}
+        words = {"verdict": verdict, "advice": self.advice, "remarks": list(self.remarks)}
         parts: dict[str, Any] = {"estimates": estimates, "curves": curves, "diagrams": diagrams}
         stored = replace(self, **parts, by_group=by_group, recalibration=gain)
         return Serializable.to_dict(stored) | words

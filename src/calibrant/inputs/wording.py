@@ -100,6 +100,7 @@ def points_with_ends(share: float, low: float, high: float, sign: str = "") -> t
     """
     scaled = (100 * share, 100 * low, 100 * high)
     least = max(1, min(_decimals(scaled[0], 2), _decimals(scaled[2] - scaled[1], 2)))
+    least = max(least, min(_decimals(scaled[0], 1), 2))  # so that it is not printed as 0
     return with_ends(*scaled, sign, value_digits=0, width_digits=1, least=least)
 
 
