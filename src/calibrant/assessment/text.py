@@ -224,14 +224,15 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
     low, high = at.low - margin, at.high + margin
     words = np.where(high < scores, "too high", np.where(low > scores, "too low", "in line"))
     words = np.where(known, words if rejected else "in line", "too few rows")
+    sure = np.isin(words, list(SIGNS))
     if not curve.discrete:
         _merge(words, at.value - scores, scores, curve)
     ranges: dict[str, list[tuple[float, str]]] = {}
     far, rare = np.abs(at.value - scores), bool(rare_ratio(assessment))
     if rare:  # differences of small scores and frequencies are small
-        far = np.maximum(scores, at.value) / np.maximum(np.minimum(scores, at.value), 1e-300)
+        far = np.maximum(scores, at.value) / np.maximum(np.minimum(scores, at.value), SCORES[1])
     for word, first, end in _runs(words):
-        largest = float(np.max(far[first:end][known[first:end]], initial=0.0))
+        largest = float(np.max(far[first:end][sure[first:end]], initial=0.0))
         width = scores[min(end, len(scores) - 1)] - scores[first]
         if word == "too few rows" and width < SPARSE and not curve.discrete:
             continue
