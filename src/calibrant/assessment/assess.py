@@ -433,9 +433,8 @@ def _rows_of_groups(
     adjusted = false_discovery([result.p_value for result in estimates])
     order = sorted(range(len(groups)), key=lambda k: -estimates[k].value)
     drawn = [k for k in order[:N_CURVES] if not groups[k].curve_notion.notion.classwise]
-    curves = dict(
-        zip(drawn, parallel_map(lambda k: curve_of(groups[k].curve_notion, level=level), drawn), strict=True)
-    )
+    computed = parallel_map(lambda k: curve_of(groups[k].curve_notion, level=level), drawn)
+    curves = dict(zip(drawn, computed, strict=True))
     rows = []
     for k in order:
         task, result = groups[k].curve_notion, estimates[k]

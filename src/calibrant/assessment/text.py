@@ -261,11 +261,7 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
 
 
 def _runs(words: Array) -> list[tuple[str, int, int]]:
-    """Return each run of equal words with its ends.
-
-    >>> _runs(np.array(["a", "a", "b"]))
-    [('a', 0, 2), ('b', 2, 3)]
-    """
+    """Return each run of equal words with its ends."""
     starts = np.flatnonzero(np.concatenate([[True], words[1:] != words[:-1]])).tolist()
     return [(str(words[a]), a, b) for a, b in zip(starts, [*starts[1:], len(words)], strict=True)]
 

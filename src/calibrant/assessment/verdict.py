@@ -153,12 +153,8 @@ def _error(assessment: Assessment, state: str) -> Verdict:
     if get_notion(assessment.notion).canonical:
         unit = "points in sum"
     value, low, high = (f"{100 * x:.2g}" if x < 0.1 else points(x) for x in (e.value, e.low, e.high))
-    least, ratio, balance = (
-        f"at least {points(e.at_least or 0.0)} {unit}",
-        _ratio(assessment),
-        assessment.balance,
-    )
-    sums = []
+    least, ratio = f"at least {points(e.at_least or 0.0)} {unit}", _ratio(assessment)
+    sums, balance = [], assessment.balance
     if ratio and balance is not None:
         counts = (count(round(number, 1)) for number in (balance.expected, balance.observed, balance.n))
         sums = ["the scores expect {} cases, and there are {} in {} rows: {}".format(*counts, ratio)]
@@ -245,11 +241,7 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         return None
     fine = len([row for row in rows if row not in (*high, *low, *off) and not row.off(assessment.level)])
     if fine:
-        told.append(
-            f"the other {counted(fine, 'group')} not surely off"
-            if fine > 1
-            else "the other one not surely off"
-        )
+        told.append(f"{counted(fine, 'group')} not surely off")
     by = assessment.grouped_by or "group"
     key = by if by.isidentifier() else "group"
     each = f"calibrant.Calibrator().fit(y_prob[{key} == g], y_true[{key} == g])"
@@ -283,11 +275,8 @@ def _cost(assessment: Assessment, state: str) -> Verdict | None:
         action = f"{action[:-1]}. Or, on the scores as they are, {best.policy}: saves {saved}."
         if 0 < best.value < math.inf:
             ends = [f"{end:.3g}" for end in sorted((best.implied_threshold, best.value))]
-            kind = (
-                "one acts, and should not"
-                if best.value > best.implied_threshold
-                else "one should act, and does not"
-            )
+            late = best.value < best.implied_threshold
+            kind = "one should act, and does not" if late else "one acts, and should not"
             where = f"Between scores of {' and '.join(ends)} {kind}. {where}"
     return Verdict(
         DISTRUST, "cost", f"Acting on these scores costs {value} more per thousand rows than necessary.",
