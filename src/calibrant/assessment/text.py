@@ -470,12 +470,11 @@ def advice(assessment: Assessment) -> str:
         which = "No temperature" if alone else "No recalibration method"
         surely = "" if recalibration.gain.value <= 0 else " significantly"
         return f"{which} improves the held-out log loss{surely}{among}."
-    parts, removed = [], recalibration.before - recalibration.after
+    removed, error = recalibration.before - recalibration.after, ""
+    if removed > 0:
+        error = f"remove {points(removed)} of {points(recalibration.before)} points{by_shown(assessment)}"
     # The verdict has the error before and after where it advises to recalibrate.
-    if removed > 0 and not recommended(assessment):
-        parts.append(
-            f"remove {points(removed)} of {points(recalibration.before)} points{by_shown(assessment)}"
-        )
+    parts = [error] if error and not recommended(assessment) else []
     if not np.isfinite(recalibration.gain.value):
         parts.append("make the log loss finite")
     elif recalibration.excess is not None and 0 < recalibration.excess < np.inf:
@@ -483,7 +482,7 @@ def advice(assessment: Assessment) -> str:
             f"{100 * min(recalibration.gain.value / recalibration.excess, 1):.0f} % of the excess log loss"
         )
         parts.append(share if parts else f"remove {share}")
-    what = " and ".join(parts) or "lower the log loss"
+    what = " and ".join(parts) or error or "lower the log loss"
     if alone and recalibration.temperature is not None:
         return f"Dividing the logits by a temperature of {recalibration.temperature:.3g} would {what}{among}."
     finite = np.isfinite([recalibration.by_temperature, recalibration.gain.value]).all()
