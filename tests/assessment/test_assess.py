@@ -385,7 +385,7 @@ def test_a_direction_is_named_only_where_the_mean_is_off_too(many):
 def test_a_rejected_test_with_an_interval_from_0_says_that_the_size_is_uncertain(many):
     unsure = replace(said(many, value=0.01, low=0.0, high=0.07, p=0.004), by_group=())
     assert SIZE_UNKNOWN in unsure.summary
-    assert unsure.verdict.headline == "Too few rows to tell how far off the scores are."
+    assert unsure.verdict.headline == "500 rows are too few to tell how far off the scores are."
 
 
 def agree(text, estimate, scale=1):
@@ -555,7 +555,8 @@ def test_nothing_is_said_of_scores_that_no_row_has():
 
 def test_a_few_rows_are_too_few_to_tell():
     found = calibrant.assess([1, 0, 1], [0.3, 0.2, 0.4], rng=0)
-    assert found.verdict.headline == "Too few rows to tell how far off the scores are."
+    assert found.verdict.headline == "3 rows are too few to tell how far off the scores are."
+    assert found.verdict.where == "Not known for any score: no score has ten rows near it."
 
 
 def test_ranges_on_either_side_of_the_diagonal_are_named():
@@ -563,7 +564,7 @@ def test_ranges_on_either_side_of_the_diagonal_are_named():
     score = rng.random(2000)
     found = calibrant.assess(rng.random(2000) < 0.25 + 0.5 * score, score, rng=0)
     assert re.match(
-        r"Too high .* \(by up to [\d.]+ points\); too low .*; no error found elsewhere", found.verdict.where
+        r"Too high .* \(by up to [\d.]+ points\); too low .*; elsewhere in line", found.verdict.where
     )
 
 

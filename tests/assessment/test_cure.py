@@ -39,10 +39,11 @@ def flat(wrapped):
 def test_what_recalibrating_would_remove_is_said(sharp):
     recalibration, advice = sharp.recalibration, sharp.advice
     assert recalibration.helps
-    gone = text.points(recalibration.before - recalibration.after)
-    removed = f"remove {gone} of {text.points(sharp.estimate.value)} points"
     share = f"{100 * recalibration.gain.value / recalibration.excess:.0f} % of the excess log loss"
-    assert advice.startswith(f"Recalibrating would {removed} and {share}; a temperature of 2.")
+    # The error before and after is said once, by the verdict.
+    assert advice.startswith(f"Recalibrating would remove {share}; a temperature of 2.")
+    before, after = text.points(recalibration.before), text.points(recalibration.after)
+    assert f"cuts the error from {before} to {after} points" in sharp.verdict.action
     assert advice.endswith(" of it.")
     assert advice in flat(sharp)
     assert recalibration.after < 0.02 < recalibration.before

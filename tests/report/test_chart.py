@@ -117,7 +117,7 @@ def test_too_few_rows_have_ticks_but_no_band_and_no_side(few):
     ticks = elements(svg, "path", "rows")
     assert sum(each.get("d").count("M") for each in ticks) == 20
     assert all("single rows" in each.find(f"{SVG}title").text for each in ticks)
-    assert elements(chart.thumbnail(few, "few", "two"), "path", "rows")
+    assert elements(chart.thumbnail({"": few}, "few", "two"), "path", "rows")
     assert not elements(picture_of(binary()).svg("three"), "circle", "hollow")
 
 
@@ -172,8 +172,8 @@ def test_every_drawing_has_a_title_and_a_description(levels):
     drawn = [
         picture_of(binary()).svg("a", narrow=True, paper=True),
         levels.svg("b", log_odds=True),
-        chart.small(binary().curve, "<all>", "c"),
-        chart.thumbnail(binary().curve, "<all>", "d"),
+        chart.thumbnail({"": binary().curve}, "<all>", "c"),
+        chart.thumbnail({"<a>": binary().curve, "b": binary().curve}, "<all>", "d", coarse=True),
         chart.certainty(binary().estimate),
     ]
     for svg in drawn:
@@ -249,8 +249,12 @@ def test_costs_near_0_are_on_log_odds_and_never_acting_is_said(best):
 
 
 def test_a_small_drawing_has_the_sides_too():
-    kinds = {each.get("class") for each in elements(chart.small(binary().curve, "one", "two"), "path")}
+    svg = chart.thumbnail({"all rows": binary().curve}, "one", "two")
+    kinds = {each.get("class") for each in elements(svg, "path")}
     assert {"band too-high", "curve too-high"} <= kinds
+    (name,) = [each for each in elements(svg, "text") if each.text == "all rows"]
+    assert name.get("class") == "halo too-high"  # below the diagonal, where the curve is
+    assert float(name.get("y")) > 100
 
 
 def test_a_curve_without_a_band_claims_no_side():

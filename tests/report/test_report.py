@@ -154,7 +154,7 @@ def test_every_state_is_told_by_word_and_shape():
     for state in ("trust", "trust with care", "do not trust", "cannot tell yet"):
         card = SimpleNamespace(
             state=state, finding="error", headline="h", trust="t", where="", action="a", reason="r",
-            tolerance=0.02, rows_needed=None, command="f(x = 1)",
+            tolerance=0.02, rows_needed=None, command="f(x = 1)", groups=(),
         )  # fmt: skip
         page = _rendered_with(card)
         assert state.capitalize() in page
@@ -337,10 +337,10 @@ def test_whole_rows_are_shown_by_pairs_and_predictions():
     assert len(words) == 6
     assert ("wolf", "takes", points(found.probability_transfer.net[0, 1]), "from", "cat") in words
     assert ("cat", "gives", points(found.probability_transfer.net[0, 1]), "to", "wolf") in words
-    # Groups of canonical calibration have no direction; classes have one.
+    # Canonical calibration has no direction; the confidence of groups and classes have one in the mean.
     classes, end = page.index('id="h-classes"'), page.index('id="h-action"')
-    assert "too high, points" not in page[page.index('id="h-groups"') : classes]
-    assert "too high, points" in page[classes:end]
+    for table in (page[page.index('id="h-groups"') : classes], page[classes:end]):
+        assert "score − frequency" in table
 
 
 def test_of_many_classes_the_page_says_what_cannot_be_seen():
@@ -355,3 +355,35 @@ def test_hostile_classes_of_whole_rows_are_escaped():
     outline(page)
     assert "<script>alert(1)" not in page
     assert "<img" not in page
+
+
+def test_the_curves_of_groups_that_decide_stand_beside_the_verdict():
+    rng = np.random.default_rng(0)
+    group, score = np.arange(3000) % 3, rng.random(3000)
+    chance = np.clip(score + np.array([-0.15, 0.15, 0.0])[group], 0, 1)
+    names = np.array(["north", "south", "east"])[group]
+    found = calibrant.assess(rng.random(3000) < chance, score, groups=names, rng=0)
+    assert found.verdict.groups == ("north", "south")
+    page = found.html()
+    drawn = page[page.index('id="thumbnail"') :]
+    drawn = drawn[: drawn.index("</svg>")]
+    assert re.findall(r'class="halo (too-\w+)"[^>]*>(\w+)<', drawn) == [
+        ("too-high", "north"),
+        ("too-low", "south"),
+    ]
+    assert page.count('id="group-') == 3 * 3  # drawing, title and description of each group
+    stored = calibrant.Assessment.from_json(found.to_json())
+    assert stored.html() == calibrant.Assessment.from_json(stored.to_json()).html()
+    outcome = rng.random(3000) < chance
+    again = calibrant.assess(outcome, score, groups=names, rng=0)
+    row, (selected,) = again.by_group[0], [names == again.by_group[0].name]
+    alone = calibrant.reliability_curve(outcome[selected], score[selected])
+    np.testing.assert_allclose(row.curve.value, alone.value, atol=1e-12)
+    assert row.gap.value == pytest.approx(outcome[selected].mean() - score[selected].mean())
+
+
+def test_the_mean_gap_of_a_class_is_frequency_minus_score():
+    found = ten_classes()
+    for row in found.by_class:
+        assert row.gap.value == pytest.approx((row.observed - row.expected) / row.estimate.n, abs=1e-9)
+        assert row.gap.low <= row.gap.value <= row.gap.high

@@ -274,7 +274,7 @@ def _assemble(
         by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("estimator")),
         by_class=rows,
         other_classes=others,
-        by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options)),
+        by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options), level),
         balance=balance,
         accuracy=accuracy,
         scores=scores()[0],
@@ -420,40 +420,40 @@ def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Ar
     for k, value in enumerate(values):
         selected = codes == k
         rows = inputs.select_rows(data, selected)
-        curve_task = curve_notion(headline, n_classes=len(data.labels))
-        tasks = (CalibrationTask.of(rows, notion) for notion in (headline, curve_task))
-        groups.append(AssessedGroup(str(value), rows.n_rows, *tasks))
+        drawn, task = curve_notion(headline, n_classes=len(data.labels)), CalibrationTask.of(rows, headline)
+        curve_task = task if drawn == headline else CalibrationTask.of(rows, drawn)
+        groups.append(AssessedGroup(str(value), rows.n_rows, task, curve_task))
     return groups
 
 
 def _rows_of_groups(
-    groups: Sequence[AssessedGroup], estimates: Sequence[Estimate]
+    groups: Sequence[AssessedGroup], estimates: Sequence[Estimate], level: float
 ) -> tuple[SubgroupResult, ...]:
-    """Return the groups, each by itself, the worst first."""
+    """Return the groups, each by itself, the worst first; the worst have curves."""
     adjusted = false_discovery([result.p_value for result in estimates])
-    rows = [
-        SubgroupResult(
-            group.name,
-            float(group.rows),
-            *_counts(group.curve_notion.each(), result.n),
-            result,
-            p,
-            _mean_gap(group.curve_notion, result.level),
-        )
-        for group, result, p in zip(groups, estimates, adjusted, strict=True)
-    ]
-    return tuple(sorted(rows, key=lambda row: -row.estimate.value))
+    order = sorted(range(len(groups)), key=lambda k: -estimates[k].value)
+    drawn = [k for k in order[:N_CURVES] if not groups[k].curve_notion.notion.classwise]
+    computed = parallel_map(lambda k: curve_of(groups[k].curve_notion, level=level), drawn)
+    curves = dict(zip(drawn, computed, strict=True))
+    rows = []
+    for k in order:
+        task, result = groups[k].curve_notion, estimates[k]
+        gap = None
+        if not task.notion.classwise:
+            gap = _mean_gap(task.problems[0], ClusterAdjustment.of(task)[0], result.level)
+        counts, curve = _counts(task.each(), result.n), curves.get(k)
+        assert not isinstance(curve, ByClass)
+        row = groups[k].name, float(groups[k].rows), *counts, result, adjusted[k], gap, curve
+        rows.append(SubgroupResult(*row))
+    return tuple(rows)
 
 
-def _mean_gap(task: CalibrationTask, level: float) -> MeanGap | None:
-    """Return frequency minus score of a task's one problem, and its range if calibrated."""
-    if task.notion.classwise:
-        return None
-    problem = task.problems[0]
+def _mean_gap(problem: ScoreData, adjustment: ClusterAdjustment, level: float) -> MeanGap:
+    """Return frequency minus score of a problem, and its range if calibrated."""
     sums = problem.tie_groups()
     sums = sums.about(np.zeros(np.shape(sums.origin)))
     w, ws, wy, wss, wsy = (float(np.sum(part)) for part in (sums.w, sums.ws, sums.wy, sums.wss, sums.wsy))
-    effective = float(problem.n) / ClusterAdjustment.of(task)[0].of_mean(level)
+    effective = float(problem.n) / adjustment.of_mean(level)
     gap = (wy - ws) / w
     # The spread of a residual is at least that of an outcome at the frequency seen.
     variance = max((wss - 2 * wsy + wy) / w - gap * gap, 0.25 / effective)
@@ -471,7 +471,7 @@ def _rows_of_classes(
     if task is None:
         return (), None
     by_class, problems = _class_estimates(estimates[task.notion.name]), list(task.each())
-    data, names = material.data, material.names
+    data, names, adjustments = material.data, material.names, ClusterAdjustment.of(task)
     order, adjusted = by_class.worst_first, false_discovery(by_class.p_values)
     labels = None
     if data is not None:
@@ -481,7 +481,8 @@ def _rows_of_classes(
         result = by_class[task.labels[k]]
         observed, expected = _counts([problems[k]], result.n)
         size = round(observed, 6) if labels is None else float(labels[k])
-        rows.append(SubgroupResult(names[k], size, observed, expected, result, adjusted[k]))
+        gap = _mean_gap(problems[k], adjustments[k], result.level)
+        rows.append(SubgroupResult(names[k], size, observed, expected, result, adjusted[k], gap))
     if not others:
         return tuple(rows), None
     rejected = sum(adjusted[k] < 1 - level for k in others)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
@@ -145,7 +145,9 @@ class SubgroupResult(Serializable):
     p_adjusted : float
         Its p-value, adjusted for the share of false alarms among all rows (Benjamini and Hochberg).
     gap : MeanGap or None
-        The mean gap of a group, at the level of the estimate; None where several scores a row are compared.
+        The mean gap, at the level of the estimate; None where several scores a row are compared.
+    curve : ReliabilityCurve or None
+        The curve of one of the worst 12 groups; those of classes are in `Assessment.curves`.
     """
 
     name: str
@@ -155,6 +157,7 @@ class SubgroupResult(Serializable):
     estimate: Estimate
     p_adjusted: Probability
     gap: MeanGap | None = None
+    curve: ReliabilityCurve | None = None
 
     def off(self, level: float) -> bool:
         """Tell whether calibration is rejected, allowing for how many were looked at."""
@@ -418,9 +421,12 @@ class Assessment(Printed, Serializable):
         gain = self.recalibration and replace(
             self.recalibration, curve=self.recalibration.curve and self.recalibration.curve._thinned()
         )
+        by_group = tuple(replace(row, curve=row.curve and row.curve._thinned()) for row in self.by_group)
         # What is said is about the curves as they are.
-        words = {"verdict": asdict(self.verdict), "advice": self.advice, "remarks": list(self.remarks)}
-        stored = replace(self, estimates=estimates, curves=curves, diagrams=diagrams, recalibration=gain)
+        verdict = {key: value for key, value in self.verdict.to_dict().items() if key != "schema"}
+        words = {"verdict": verdict, "advice": self.advice, "remarks": list(self.remarks)}
+        parts: dict[str, Any] = {"estimates": estimates, "curves": curves, "diagrams": diagrams}
+        stored = replace(self, **parts, by_group=by_group, recalibration=gain)
         return Serializable.to_dict(stored) | words
 
     def _check_fields(self) -> None:

@@ -20,6 +20,7 @@ from calibrant.inference.result import (
 from calibrant.inputs.wording import (
     count,
     counted,
+    few_of,
     number,
     percent,
     plural,
@@ -42,10 +43,13 @@ ROUND = np.arange(1, 100) / 100
 # Scores by which ranges are told, finer near 0 and 1.
 TAIL = np.outer(10.0 ** np.arange(-4, -2), np.arange(1, 10)).ravel()
 SCORES = np.unique(np.concatenate([[0.0], TAIL, ROUND, np.round(1 - TAIL, 6), [1.0]]))
+# The sign of the gap, frequency minus score, on the other side.
+SIGNS = {"too high": 1, "too low": -1}
 # Names listed before the rest is counted.
 LISTED = 3
-# Width of a range of scores with few rows from which it is named.
-SPARSE = 0.05
+# Width of a range of scores with few rows from which it is named, and share of the rows from which the end
+# of the scores is a range of its own.
+SPARSE, END_SHARE = 0.05, 0.02
 # Share of rows that must be off for the example to be the score that is furthest off.
 OFF_SHARE = 0.1
 # Tenths of a gain in words, from that on which a simpler map is worth naming.
@@ -141,6 +145,20 @@ def summary(assessment: Assessment) -> list[str]:
     return [*first, *(line for line in (write(assessment) for write in writers) if line)]
 
 
+def off_subgroups(assessment: Assessment) -> str:
+    """Return how many classes, or groups, are off beyond doubt, and which are furthest off; empty if none."""
+    for what, rows in (("group", assessment.by_group), ("class", assessment.by_class)):
+        others, more, _ = (what == "class" and assessment.other_classes) or (0, 0, 0.0)
+        bad, total = [row for row in rows if row.off(assessment.level)], len(rows) + others
+        if bad and total > 1:
+            names = few_of(
+                [f"{short(row.name, 24)} ({points(row.estimate.value)} points)" for row in bad[:LISTED]]
+            )
+            some = "All" if len(bad) + more == total else f"{len(bad) + more} of"
+            return f"{some} {counted(total, what)} are off, most of all {names}."
+    return ""
+
+
 def row_remarks(rows: Sequence[SubgroupResult], what: str, level: float) -> tuple[str, ...]:
     """Return explanations of numbers in a table of classes or groups that look contradictory."""
     return remarks([(short(called(row.name, what), 24), row.estimate, row.off(level)) for row in rows])
@@ -187,7 +205,12 @@ def example_score(curve: ReliabilityCurve) -> float | None:
     if not known.any():
         return None
     rows = np.where(known, at.n_eff, 0.0)
-    off = np.where(known, np.maximum(at.low - scores, scores - at.high), -np.inf)
+    off = np.maximum(at.low - scores, scores - at.high)
+    _, positive, negative = curve.by_outcome
+    rare = REPORT.tolerance / REPORT.tolerance_per_rate
+    if curve.label is not None and positive.sum() < rare * (positive.sum() + negative.sum()):
+        off = off / np.maximum(np.minimum(scores, at.high), 1e-9)  # by ratio where the outcome is rare
+    off = np.where(known, off, -np.inf)
     many = rows[off > 0].sum() >= OFF_SHARE * rows.sum()
     return float(scores[int(off.argmax() if many else rows.argmax())])
 
@@ -198,19 +221,23 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
     scores = curve.score if curve.discrete else SCORES[(curve.support[0] <= SCORES)]
     at: Point = curve.at(scores)
     known = (at.n_eff >= REPORT.assessed_rows) & np.isfinite(at.low)
-    gap = np.abs(at.value - scores)
     low, high = at.low - margin, at.high + margin
     words = np.where(high < scores, "too high", np.where(low > scores, "too low", "in line"))
     words = np.where(known, words if rejected else "in line", "too few rows")
-    starts = np.flatnonzero(np.concatenate([[True], words[1:] != words[:-1]]))
+    sure = np.isin(words, list(SIGNS))
+    if not curve.discrete:
+        _merge(words, at.value - scores, scores, curve)
     ranges: dict[str, list[tuple[float, str]]] = {}
-    for first, end in zip(starts, [*starts[1:], len(scores)], strict=True):
-        word, largest = str(words[first]), float(np.max(gap[first:end]))
+    far, rare = np.abs(at.value - scores), bool(rare_ratio(assessment))
+    if rare:  # differences of small scores and frequencies are small
+        far = np.maximum(scores, at.value) / np.maximum(np.minimum(scores, at.value), SCORES[1])
+    for word, first, end in _runs(words):
+        largest = float(np.max(far[first:end][sure[first:end]], initial=0.0))
         width = scores[min(end, len(scores) - 1)] - scores[first]
         if word == "too few rows" and width < SPARSE and not curve.discrete:
             continue
         if curve.discrete:
-            name = f"at {', '.join(score_text(float(score)) for score in scores[first:end])}"
+            name = f"at {' and '.join(score_text(float(score)) for score in scores[first:end])}"
         elif end == len(scores):
             name = f"above {score_text(float(scores[first]))}" if first else "everywhere"
         elif first == 0:
@@ -222,15 +249,51 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
     for word in ("too high", "too low"):
         # The largest gaps are named, in the order of the scores.
         kept = sorted(ranges.get(word, []), reverse=True)[:LISTED]
-        names = [name for each in ranges.get(word, []) if each in kept for _, name in (each,)]
-        if names:
-            parts.append(f"{word} {' and '.join(names)} (by up to {points(kept[0][0])} points)")
+        if names := [name for each in ranges.get(word, []) if each in kept for _, name in (each,)]:
+            reach = f"up to {kept[0][0]:.2g} times" if rare else f"by up to {points(kept[0][0])} points"
+            parts.append(f"{word} {' and '.join(names)} ({reach})")
     if "in line" in ranges:
-        off = "off by more than the tolerance" if margin else "off"
-        parts.append("no error found elsewhere" if parts else f"no range of scores is {off} beyond doubt")
+        off = "off by more than the tolerance" if margin else "surely off"
+        parts.append("elsewhere in line" if parts else f"no range of scores is {off}")
     if "too few rows" in ranges:
         parts.append(f"too few rows {' and '.join(name for _, name in ranges['too few rows'][:LISTED])}")
     return "; ".join(parts)
+
+
+def _runs(words: Array) -> list[tuple[str, int, int]]:
+    """Return each run of equal words with its ends."""
+    starts = np.flatnonzero(np.concatenate([[True], words[1:] != words[:-1]])).tolist()
+    return [(str(words[a]), a, b) for a, b in zip(starts, [*starts[1:], len(words)], strict=True)]
+
+
+def _merge(words: Array, gap: Array, scores: Array, curve: ReliabilityCurve) -> None:
+    """Merge ranges of one side where the curve between them stays on it, and ends with next to no rows."""
+    edges, counts = curve.histogram
+    below = np.interp(scores, edges, np.concatenate([[0.0], np.cumsum(counts)]) / max(counts.sum(), 1e-300))
+    found = _runs(words.copy())
+    for k, (word, a, b) in enumerate(found):
+        around = [found[j][0] for j in (k - 1, k + 1) if 0 <= j < len(found)]
+        side = next((each for each in around if each in SIGNS), None)
+        if word in SIGNS or side is None:
+            continue
+        between = around == [side, side] and not np.any(SIGNS[side] * gap[a:b] > 0)
+        share = (1.0 if b == len(scores) else below[b]) - below[a]
+        end = len(around) == 1 and scores[b - 1] - scores[a] < SPARSE and share < END_SHARE
+        if end or (between and word == "in line"):
+            words[a:b] = side
+
+
+def dense_score(assessment: Assessment) -> str:
+    """Return what the score with most rows nearby means; empty where no score has enough to tell."""
+    curve, _, _ = shown_curve(assessment)
+    scores = observed_scores(curve)
+    at: Point = curve.at(scores)
+    rows = np.where(np.isfinite(at.low), at.n_eff, 0.0)
+    if not rows.max(initial=0.0) >= REPORT.assessed_rows:
+        return ""
+    k, reading = int(rows.argmax()), get_notion(assessment.curve_notion).reading
+    often = times_in_100(*(float(each[k]) for each in (at.value, at.low, at.high)))
+    return f"even near {score_text(float(scores[k]))}, with most rows, a score {reading.happens} {often}"
 
 
 def observed_scores(curve: ReliabilityCurve) -> Array:
@@ -273,6 +336,8 @@ def rare_ratio(assessment: Assessment) -> str:
     """Return how many times too high or too low scores of a rare class are; empty if that is unsure."""
     b, clinical = assessment.balance, assessment.clinical
     if b is None or clinical is None or clinical.ratio is None or not 0 < b.frequency < REPORT.rare_frequency:
+        return ""
+    if get_notion(assessment.curve_notion).reading.about_confidence:
         return ""
     return "" if clinical.ratio.low <= 1 <= clinical.ratio.high else _times(clinical.ratio)
 
@@ -405,11 +470,11 @@ def advice(assessment: Assessment) -> str:
         which = "No temperature" if alone else "No recalibration method"
         surely = "" if recalibration.gain.value <= 0 else " significantly"
         return f"{which} improves the held-out log loss{surely}{among}."
-    parts, removed = [], recalibration.before - recalibration.after
+    removed, error = recalibration.before - recalibration.after, ""
     if removed > 0:
-        parts.append(
-            f"remove {points(removed)} of {points(recalibration.before)} points{by_shown(assessment)}"
-        )
+        error = f"remove {points(removed)} of {points(recalibration.before)} points{by_shown(assessment)}"
+    # The verdict has the error before and after where it advises to recalibrate.
+    parts = [error] if error and not recommended(assessment) else []
     if not np.isfinite(recalibration.gain.value):
         parts.append("make the log loss finite")
     elif recalibration.excess is not None and 0 < recalibration.excess < np.inf:
@@ -417,7 +482,7 @@ def advice(assessment: Assessment) -> str:
             f"{100 * min(recalibration.gain.value / recalibration.excess, 1):.0f} % of the excess log loss"
         )
         parts.append(share if parts else f"remove {share}")
-    what = " and ".join(parts) or "lower the log loss"
+    what = " and ".join(parts) or error or "lower the log loss"
     if alone and recalibration.temperature is not None:
         return f"Dividing the logits by a temperature of {recalibration.temperature:.3g} would {what}{among}."
     finite = np.isfinite([recalibration.by_temperature, recalibration.gain.value]).all()
@@ -442,7 +507,7 @@ def gain_sentence(assessment: Assessment) -> str:
     return (
         f"Cross-validated in {counted(recalibration.folds, 'fold')} of "
         f"{counted(recalibration.rows, 'row')}, a map changes the log loss of a row by "
-        f"{change}, and the error{by_shown(assessment)} reads {points(recalibration.after)} points after it."
+        f"{change}, and the error{by_shown(assessment)} is {points(recalibration.after)} points after it."
     )
 
 

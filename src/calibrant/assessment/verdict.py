@@ -64,6 +64,8 @@ class Verdict(Printed, Serializable):
         Rows, in all, at which the interval would be narrow enough to decide, where it is not.
     command : str or None
         A shell command or a line of Python that does what is advised.
+    groups : tuple of str
+        The groups that decided: with the largest error, or with that in each direction.
     """
 
     state: str
@@ -76,6 +78,7 @@ class Verdict(Printed, Serializable):
     tolerance: Level
     rows_needed: Number | None = None
     command: str | None = None
+    groups: tuple[str, ...] = ()
 
     def _printed(self) -> Iterator[Block]:
         yield "verdict", f"{self.state}: {self.headline}"
@@ -151,7 +154,10 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         unit = "points in sum"
     value, low, high = (f"{100 * x:.2g}" if x < 0.1 else points(x) for x in (e.value, e.low, e.high))
     least, ratio = f"at least {points(e.at_least or 0.0)} {unit}", _ratio(assessment)
-    sums = [f"summed over all rows the scores are {ratio}"] if ratio else []
+    sums, balance = [], assessment.balance
+    if ratio and balance is not None:
+        counts = (count(round(number, 1)) for number in (balance.expected, balance.observed, balance.n))
+        sums = ["the scores expect {} cases, and there are {} in {} rows: {}".format(*counts, ratio)]
     rejected = text.is_rejected(e, assessment.level)
     action, command = _recalibration(assessment)
     needed, facts = None, []
@@ -165,25 +171,32 @@ def _error(assessment: Assessment, state: str) -> Verdict:
             action = f"{DO_NOTHING[:-1]}, if an error of {high} {unit} does no harm."
     elif state == DISTRUST:
         headline = f"{text.deviation(assessment)} by {least if e.lower_bound else f'{value} {unit}'}."
+        if headline.startswith("Off"):
+            headline = f"The scores are off{headline[3:-1]} on average."
         if get_notion(assessment.notion).classwise:
             mean = points(1 / len(assessment.classes))
             headline = f"{headline[:-1]} on average, of a mean probability of {mean}."
-        headline = f"Scores of {text.called(assessment.pos_label)} are {ratio}." if ratio else headline
+        if ratio:
+            times, words = ratio.partition(" (")[0].split(" ", 1)
+            headline = f"Scores of {text.called(assessment.pos_label)} are {float(times):.2g} {words}."
         facts = sums
     elif e.lower_bound:
         headline, facts = "Too many classes to tell.", [f"the error is {least}, and has no upper bound"]
         action, command = "Measure the class-wise error (notion='classwise'), which has an upper bound.", None
     else:
-        headline = "Too few rows to tell how far off the scores are."
-        tested = f"{p_text(e)} (H0: calibrated), but " if rejected else ""
-        facts = [f"{tested}the error may be anything from {low} to {high} {unit}"]
+        headline = f"{counted(assessment.rows, 'row')} are too few to tell how far off the scores are."
+        tested = f"the scores are not calibrated ({p_text(e)}, H0: calibrated); " if rejected else ""
+        who = "they" if rejected else "the scores"
+        facts = [f"{tested}on average {who} may be off by anything from {low} to {high} {unit}"]
         needed = rows_needed(assessment.rows, e, tolerance)
         assert needed is not None  # the interval has an upper end
         more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far)"
         more += ", from more clusters" * (e.clusters is not None)
+        more += f": the interval is then as narrow as the tolerance, {points(tolerance)} {unit}. "
+        more += "Until then do not read the scores as probabilities"
         action = f"{action[:-1]}; then c{more}." if command else f"C{more}."
     example = text.example(assessment)
-    if example is not None and (state != DISTRUST or example[1]):
+    if example is not None and (state not in (DISTRUST, UNKNOWN) or example[1]):
         facts.append(example[0])
     said = "; ".join(facts) or f"the scores are off by {least if e.lower_bound else _interval(e)} on average"
     return Verdict(
@@ -218,22 +231,27 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         told = [f"{_name(row)}: too high by {_gap(row, -1)}" for row in high[:LISTED]]
         told += [f"{_name(row)}: too low by {_gap(row, 1)}" for row in low[:LISTED]]
         more, reason = len(high) + len(low) - len(told), "the mean gaps of groups in both directions exceed"
+        shown = [high[0].name, low[0].name]
     elif off and len(rows) > 1 and state != DISTRUST:
         answer, headline = CARE if state == TRUST else DISTRUST, f"Not calibrated for {_names(off)}."
         told = [f"{_name(row)}: off by {_interval(row.estimate)}" for row in off[:LISTED]]
         more, reason = len(off) - len(told), "the error of a group exceeds"
+        shown = [row.name for row in off[:2]]
     else:
         return None
+    fine = len([row for row in rows if row not in (*high, *low, *off) and not row.off(assessment.level)])
+    if fine:
+        told.append(f"{counted(fine, 'group')} not surely off")
     by = assessment.grouped_by or "group"
     key = by if by.isidentifier() else "group"
     each = f"calibrant.Calibrator().fit(y_prob[{key} == g], y_true[{key} == g])"
     return Verdict(
         answer, "groups", headline,
-        f"Not for every group: over all rows the error is {_interval(assessment.estimate)}.",
+        f"Not for every group, though over all rows the scores are off by {_interval(assessment.estimate)}.",
         f"{'; '.join(told)}{f'; and {more} more' * (more > 0)}.",
-        f"Calibrate by {short(by)}: fit one calibrator for each group.",
+        f"Calibrate by {short(by)}: fit one calibrator for each of the {len(rows)} groups.",
         f"{reason} the tolerance, {tolerance:.3g}, by intervals that hold together for all groups",
-        tolerance, None, f"calibrators = {{g: {each} for g in set({key})}}",
+        tolerance, None, f"calibrators = {{g: {each} for g in set({key})}}", tuple(shown),
     )  # fmt: skip
 
 
@@ -246,14 +264,25 @@ def _cost(assessment: Assessment, state: str) -> Verdict | None:
         return None
     value, low, high = with_ends(ROWS * lost.value, ROWS * lost.low, ROWS * lost.high)
     action, command = _recalibration(assessment)
-    acting = "acting on them" if lost.threshold is None else f"acting from a score of {lost.threshold:.3g} on"
+    if command is not None and lost.recovered > 0:
+        action = f"Recalibrate: saves {number(ROWS * lost.recovered)} per thousand rows, on held-out rows."
+    acting, where = "acting on them", _where(assessment, DISTRUST)
+    if lost.threshold is not None:
+        (alarm, _), (_, miss) = lost.matrix
+        acting = f"acting from a score of {lost.threshold:.3g} on (false alarm {alarm:.6g}, miss {miss:.6g})"
     if best is not None and best.gain_low > 0:
-        action = f"{action[:-1]}; or, on the scores as they are, {best.policy}."
+        saved = number(ROWS * best.gain)
+        action = f"{action[:-1]}. Or, on the scores as they are, {best.policy}: saves {saved}."
+        if 0 < best.value < math.inf:
+            ends = [f"{end:.3g}" for end in sorted((best.implied_threshold, best.value))]
+            late = best.value < best.implied_threshold
+            kind = "one should act, and does not" if late else "one acts, and should not"
+            where = f"Between scores of {' and '.join(ends)} {kind}. {where}"
     return Verdict(
         DISTRUST, "cost", f"Acting on these scores costs {value} more per thousand rows than necessary.",
-        f"No: {acting} costs {number(ROWS * lost.cost)} per thousand rows, and {value} ({low} to {high}) of "
-        "that would be saved by calibrated scores.",
-        _where(assessment, DISTRUST), action,
+        f"No: {acting} costs {number(ROWS * lost.cost)} per thousand rows, and calibrated scores would save "
+        f"{value} ({low} to {high}) of that.",
+        where, action,
         f"the interval of the decision regret, {low} to {high} per thousand rows, excludes 0",
         assessment.tolerance, None, command,
     )  # fmt: skip
@@ -278,7 +307,11 @@ def _where(assessment: Assessment, state: str) -> str:
         names = few_of([f"{_name(row, 'class')} ({points(row.estimate.value)} points)" for row in bad])
         return f"Off for {len(bad)} of {counted(len(assessment.by_class), 'class')}: {names}."
     ranges = text.score_ranges(assessment, assessment.tolerance if state == TRUST else 0.0)
-    return f"{ranges[0].upper()}{ranges[1:]}."
+    if state == UNKNOWN and "too high" not in ranges and "too low" not in ranges:
+        near = text.dense_score(assessment) or "no score has ten rows near it"
+        return f"Not known for any score: {near}."
+    subgroups = text.off_subgroups(assessment) if state in (CARE, DISTRUST) else ""
+    return f"{ranges[0].upper()}{ranges[1:]}. {subgroups}".rstrip()
 
 
 def _recalibration(assessment: Assessment) -> tuple[str, str | None]:

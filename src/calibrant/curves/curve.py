@@ -260,10 +260,10 @@ class ReliabilityCurve(Pictured, Printed, Serializable):
         yield at._table(known, [("score", [f"{score:.4g}" for score in scores])], self.level, size)
 
     def _drawing(self) -> str:
-        from calibrant.report.chart import small
+        from calibrant.report.chart import thumbnail
 
         title = f"reliability curve, {about(self.notion, self.label)}"
-        return f'<div style="max-width: 180px">{small(self, title, f"curve-{id(self)}")}</div>\n'
+        return f'<div style="max-width: 180px">{thumbnail({"": self}, title, f"curve-{id(self)}")}</div>\n'
 
 
 def _plain(values: Any) -> str:

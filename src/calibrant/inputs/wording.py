@@ -94,10 +94,14 @@ def points_with_ends(share: float, low: float, high: float, sign: str = "") -> t
     """Return a share and both ends of its interval in percentage points.
 
     >>> points_with_ends(0.0412, 0.03, 0.0502), points_with_ends(0.004, 0.0039, 0.0041)
-    (('4.1', '3.0', '5.0'), ('0.400', '0.390', '0.410'))
+    (('4.1', '3.0', '5.0'), ('0.40', '0.39', '0.41'))
+    >>> points_with_ends(0.004, 0, 0.018)
+    ('0.4', '0.0', '1.8')
     """
     scaled = (100 * share, 100 * low, 100 * high)
-    return with_ends(*scaled, sign, value_digits=2, least=1)
+    least = max(1, min(_decimals(scaled[0], 2), _decimals(scaled[2] - scaled[1], 2)))
+    least = max(least, min(_decimals(scaled[0], 1), 2))  # so that it is not printed as 0
+    return with_ends(*scaled, sign, value_digits=0, width_digits=1, least=least)
 
 
 def shares(value: float, low: float, high: float) -> tuple[str, str, str]:

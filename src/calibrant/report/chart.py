@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from calibrant.inputs.wording import (
 )
 from calibrant.inputs.wording import with_interval as interval_text
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
-from calibrant.report.svg import Axis, area, drawing, path, runs, tag, text
+from calibrant.report.svg import STRAIGHT, Axis, area, drawing, path, runs, tag, text
 from calibrant.settings import REPORT
 from calibrant.tasks import get_notion
 
@@ -100,18 +100,17 @@ class Picture:
         return drawing(width, height, self.title, self.described, name, parts, **place)
 
 
-def small(curve: ReliabilityCurve, title: str, name: str) -> Markup:
-    """Draw a panel of a few square centimetres: band, curve and diagonal."""
-    words = f"Frequency against score, both from 0 to 1, for {title}."
-    return drawing(136.0, 136.0, title, words, name, _panel(curve, Axis(4.0, 128.0), Axis(132.0, -128.0)))
-
-
-def thumbnail(curve: ReliabilityCurve, title: str, name: str) -> Markup:
-    """Draw the curve for a place 200 pixels wide, with single rows, the ends of its axes and their names."""
-    x, y, reading = Axis(22.0, 172.0), Axis(190.0, -172.0), get_notion(curve.notion).reading
+def thumbnail(
+    curves: Mapping[str, ReliabilityCurve], title: str, name: str, *, coarse: bool = False
+) -> Markup:
+    """Draw curves for a place 200 pixels wide; their names stand on their sides of the diagonal."""
+    first = next(iter(curves.values()))
+    x, y, reading = Axis(22.0, 172.0), Axis(190.0, -172.0), get_notion(first.notion).reading
     parts = [
-        *_panel(curve, x, y, 2.2),
-        *_single_rows(curve, x, y, 6.0),
+        tag("rect", x=22.0, y=18.0, width=172.0, height=172.0, fill="none", stroke=LINE, class_="grid"),
+        _diagonal(x, y),
+        *(part for curve in curves.values() for part in _line(curve, x, y, coarse=coarse)),
+        *(_single_rows(first, x, y, 6.0) if len(curves) == 1 else []),
         text(reading.frequency, 0, 12),
         *(
             text(words, at, 205, text_anchor="middle")
@@ -119,17 +118,16 @@ def thumbnail(curve: ReliabilityCurve, title: str, name: str) -> Markup:
         ),
         *(text(words, 16, at, text_anchor="end") for words, at in ((0, 190), (1, 28))),
     ]
+    named = [0, 0]
+    for words, curve in [(words, curve) for words, curve in curves.items() if words]:
+        low = int(np.nansum((curve.value - curve.score) * curve.n_eff) > 0)  # which side has most rows
+        place, anchor = (
+            ((28.0, 34.0 + 15 * named[1]), "start") if low else ((188.0, 182.0 - 15 * named[0]), "end")
+        )
+        named[low] += 1
+        parts.append(text(words, *place, 13, text_anchor=anchor, **(_side(low, "fill", "halo") | HALO)))
     words = f"{reading.frequency.capitalize()} against {reading.score}, both from 0 to 1, for {title}."
     return drawing(200.0, 210.0, title, words, name, parts, class_="drawing thumbnail")
-
-
-def _panel(curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 1.8) -> list[Markup]:
-    box = {"x": x.start, "y": y.start + y.length, "width": x.length, "height": x.length}
-    return [
-        tag("rect", **box, fill="none", stroke=LINE, class_="grid"),
-        _diagonal(x, y),
-        *_line(curve, x, y, width),
-    ]
 
 
 def bar(estimate: Estimate, top: float, *, strong: bool = False) -> Markup:
@@ -254,13 +252,17 @@ def _grid(axis: Axis, start: float, end: float, size: int = 12) -> list[Markup]:
     return [tag("path", d=lines, stroke=LINE, class_="grid"), *parts]
 
 
-def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Markup]:
+def _line(
+    curve: ReliabilityCurve, x: Axis, y: Axis, width: float = 2.2, *, coarse: bool = False
+) -> list[Markup]:
     """Return the curve with its band, fading with the number of rows; or a dot with a bar for each score."""
     if curve.discrete:
         return _each_score(curve, x, y, width)
     shown: Any = appearance.on_log_odds(curve, x.low, x.high) if x.odds else curve._thinned()
     at, known = x(shown.score), np.isfinite(shown.value)
     step = appearance.strength(at, shown.n_eff)
+    if coarse:  # in fewer steps, and with fewer corners
+        step = np.ceil(2 * step) / 2
     side = np.full(at.shape, 2) if shown.low is None else sides(shown.score, shown.low, shown.high)
     side[step == 0] = 2
     for run in (run for k in (0, 1) for run in runs(side == k)):
@@ -272,9 +274,16 @@ def _line(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list[Marku
         held |= known & np.append(False, held[:-1])  # so that neighbours meet
         value = y(np.where(held, shown.value, np.nan))
         if shown.low is not None and strength > 0:
-            ends = (y(np.where(held, end, np.nan)) for end in (shown.low, shown.high))
+            low, high = (y(np.where(held, end, np.nan)) for end in (shown.low, shown.high))
             opacity = f"{TINT * strength:.2f}"
-            bands.append(tag("path", d=area(at, *ends), fill_opacity=opacity, **_side(k, "fill", "band")))
+            bands.append(
+                tag(
+                    "path",
+                    d=area(at, low, high, 4 * STRAIGHT if coarse else STRAIGHT),
+                    fill_opacity=opacity,
+                    **_side(k, "fill", "band"),
+                )
+            )
         style = {
             "fill": "none",
             "stroke_opacity": f"{0.6 + 0.4 * strength:.2f}",

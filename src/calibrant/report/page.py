@@ -80,6 +80,7 @@ def page(assessment: Assessment) -> str:
         pairs=[] if transfer is None else pairs(transfer, level),
         predicted=[] if transfer is None else predicted(transfer, level),
         happens=get_notion(picture.curve.notion).reading.happens,
+        answer=_answer_curves(assessment, picture.curve),
         style=Markup(style),
         script=Markup(script),
         policy=policy,
@@ -191,13 +192,25 @@ def picture_of(assessment: Assessment) -> chart.Picture:
     return chart.Picture(curve, diagram, assessment.log_odds, title, described, names)
 
 
-def row_verdict(row: SubgroupResult, level: float) -> str:
-    """Return what is known of a class or a group: the side of its scores where calibration is rejected."""
-    if not row.off(level):
-        return "not rejected"
+def row_verdict(row: SubgroupResult, assessment: Assessment, what: str) -> str:
+    """Return what is known of a class or a group: on which side it is off, in line, or neither."""
+    tolerance, n = assessment.tolerance, row.estimate.n
+    if what == "class":
+        tolerance = min(
+            tolerance, REPORT.tolerance_per_rate * max(min(row.observed, n - row.observed), 1.0) / n
+        )
+    if not row.off(assessment.level):
+        return "in line" if row.estimate.high <= tolerance else "cannot tell"
     if row.gap is None or row.gap.low <= 0 <= row.gap.high:
-        return "rejected"
+        return "off"
     return "too low" if row.gap.low > 0 else "too high"
+
+
+def _answer_curves(assessment: Assessment, curve: ReliabilityCurve) -> dict[str, ReliabilityCurve]:
+    """Return the curves beside the verdict: those of the groups that decided, or that of all rows."""
+    named = assessment.verdict.groups
+    rows = (row for row in assessment.by_group if row.name in named)
+    return {short(row.name, 18): row.curve for row in rows if row.curve is not None} or {"": curve}
 
 
 def _gap_limit(rows: Sequence[SubgroupResult]) -> float:

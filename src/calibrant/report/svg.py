@@ -57,20 +57,25 @@ def path(x: Array, y: Array) -> str:
     return "".join([f"M{points}" for points in parts if "L" in points])
 
 
-def area(x: Array, low: Array, high: Array) -> str:
+def area(x: Array, low: Array, high: Array, straight: float = STRAIGHT) -> str:
     """Return the outline between two curves, where both are known."""
     known = [run for run in runs(np.isfinite(low) & np.isfinite(high)) if run.stop - run.start > 1]
-    return "".join([f"M{_points(x[run], high[run])}L{_points(x[run], low[run], -1)}Z" for run in known])
+    return "".join(
+        [
+            f"M{_points(x[run], high[run], 1, straight)}L{_points(x[run], low[run], -1, straight)}Z"
+            for run in known
+        ]
+    )
 
 
-def _points(x: Array, y: Array, step: int = 1) -> str:
+def _points(x: Array, y: Array, step: int = 1, straight: float = STRAIGHT) -> str:
     """Return points in one direction, without those that the line through others nearly meets."""
     kept, spans = {0, len(x) - 1}, [(0, len(x) - 1)]
     while spans:
         a, b = spans.pop()
         distance = np.abs(y[a : b + 1] - np.interp(x[a : b + 1], x[[a, b]], y[[a, b]]))
         middle = a + int(distance.argmax())
-        if distance.max() > STRAIGHT and a < middle < b:
+        if distance.max() > straight and a < middle < b:
             kept.add(middle)
             spans += [(a, middle), (middle, b)]
     return "L".join([f"{_short(x[i], 1)} {_short(y[i], 1)}" for i in sorted(kept)[::step]])
