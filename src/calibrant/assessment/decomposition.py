@@ -15,19 +15,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
 
-from calibrant.estimators.base import positions
+from calibrant.estimators.base import TOGETHER, positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.inference.interval_estimate import Extended
 from calibrant.inference.map_comparison import log_loss_of_rows
 from calibrant.inputs import Predictions, Serializable
 from calibrant.inputs.codec import NOT_NEGATIVE, Amount
-from calibrant.maps.multiclass import SoftmaxMap
+from calibrant.maps.multiclass import SoftmaxMap, log_in_place
 from calibrant.parallel import parallel_map
-from calibrant.score_data import Array, ScoreData
+from calibrant.score_data import Array, Moments, Sample, ScoreData
 from calibrant.score_data.simplex import Simplex
 from calibrant.tasks import Notion
 
@@ -82,12 +83,24 @@ def of_event(score_data: ScoreData, about: str, log_loss: float | None = None) -
 
 def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
     """Return the Brier score over all classes: the sum over their problems."""
-    problems = [
-        problem
+    parts = [
+        part
         for block in blocks
-        for problem in ([block[k] for k in range(block.batch[0])] if block.batch else [block])
+        for part in (
+            [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]
+            if block.batch
+            else [block]
+        )
     ]
-    scores = list(parallel_map(lambda problem: _brier_score(_tied(problem)), problems))
+
+    def of_part(part: ScoreData) -> list[Score]:
+        if isinstance(part, Sample):
+            # The scores of a row are adjacent in memory, so a few classes are read at once.
+            part = replace(part, score=np.ascontiguousarray(part.score))
+        problems = [part[k] for k in range(part.batch[0])] if part.batch else [part]
+        return [_brier_score(_pooled_groups(problem)) for problem in problems]
+
+    scores = list(chain.from_iterable(parallel_map(of_part, parts)))
     sums = [
         float(sum(getattr(score, name) for score in scores))
         for name in ("value", "calibration", "resolution", "uncertainty")
@@ -95,9 +108,9 @@ def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
     return Score("Brier score", "all classes", *sums)
 
 
-def _brier_score(tied: tuple[Array, ...], about: str = "", q: Array | None = None) -> Score:
-    """Return the Brier score of a problem from the sums of its distinct scores, and its isotonic curve."""
-    w, _, y, wss, wsy = tied
+def _brier_score(groups: tuple[Array, ...], about: str = "", q: Array | None = None) -> Score:
+    """Return the Brier score of a problem from sums of groups of scores, and its isotonic curve."""
+    w, _, y, wss, wsy = groups
     q = isotonic(y, w) if q is None else q
     c, squared = float(w @ y / w.sum()), float((wss - 2 * wsy + w * y).sum() / w.sum())
     return _decompose("Brier score", about, squared, _brier(w, q, y), c * (1 - c))
@@ -105,11 +118,25 @@ def _brier_score(tied: tuple[Array, ...], about: str = "", q: Array | None = Non
 
 def _tied(score_data: ScoreData) -> tuple[Array, ...]:
     """Return mass, score and frequency of each distinct score, and sums of score^2 and score x outcome."""
-    tie_groups = score_data.tie_groups()
-    tie_groups = tie_groups.about(np.zeros(np.shape(tie_groups.origin)))
-    is_label = tie_groups.w > 0
-    w, wy = tie_groups.w[is_label], tie_groups.wy[is_label]
-    return w, positions(tie_groups)[is_label], wy / w, tie_groups.wss[is_label], tie_groups.wsy[is_label]
+    return _sums(score_data.tie_groups())
+
+
+def _pooled_groups(problem: ScoreData) -> tuple[Array, ...]:
+    """Return the same for groups of rows on which the isotonic curve is constant.
+
+    The curve does not rise from a positive outcome up to the next larger score of one, so rows need not be
+    sorted: of many classes each has few positive outcomes.
+    """
+    if not isinstance(problem, Sample):
+        return _tied(problem)
+    cuts = np.unique(problem.score[np.asarray(problem.outcome)]).astype(np.float64)
+    return _sums(problem.moments(cuts, np.zeros(cuts.size + 1)))
+
+
+def _sums(groups: Moments) -> tuple[Array, ...]:
+    """Return mass, score, frequency and sums of score^2 and score x outcome of groups with rows."""
+    groups = groups.about(np.zeros(np.shape(groups.origin)))[groups.w > 0]
+    return groups.w, positions(groups), groups.wy / groups.w, groups.wss, groups.wsy
 
 
 def _brier(w: Array, p: Array, y: Array) -> float:
@@ -197,16 +224,15 @@ def _fit_shifts(rows: Simplex, weight: Array, start: SoftmaxMap) -> tuple[Softma
     from scipy.optimize import minimize
 
     weighted_rows = np.flatnonzero(weight)[: max(1, FITTED // rows.n_classes)]
-    score, code, weight = (
-        np.log(np.maximum(rows.score[weighted_rows], start.least)),
-        rows.code[weighted_rows],
-        weight[weighted_rows],
-    )
+    score, code, weight = (each[weighted_rows] for each in (rows.score, rows.code, weight))
+    log_in_place(score, start.least)
     parts = list(start.parts(len(code)))
 
     def terms(slope: float, shift: Any) -> Iterator[tuple[slice, Array, Array]]:
         for chunk in parts:
-            yield chunk, *_probabilities(slope * score[chunk] + shift, code[chunk])
+            logits = slope * score[chunk]
+            logits += shift
+            yield chunk, *_probabilities(logits, code[chunk])
 
     expected, squared = np.zeros(rows.n_classes), np.zeros(rows.n_classes)
     for chunk, _, p in terms(start.slope, 0.0):
@@ -244,7 +270,9 @@ def _loss(rows: Simplex, weight: Array, tempered: SoftmaxMap, shift: Any = 0.0) 
     weighted_rows, total = np.flatnonzero(weight), 0.0
     for chunk in tempered.parts(len(weighted_rows)):
         members = weighted_rows[chunk]
-        logits = tempered.slope * np.log(np.maximum(rows.score[members], tempered.least)) + shift
+        logits = log_in_place(rows.score[members], tempered.least)
+        logits *= tempered.slope
+        logits += shift
         total -= float(weight[members] @ _probabilities(logits, rows.code[members])[0])
     return total
 

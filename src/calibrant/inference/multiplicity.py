@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import TypeVar
 
+import numpy as np
+
 from calibrant.parallel import parallel_map
 from calibrant.settings import TEST
 
@@ -28,9 +30,12 @@ def false_discovery(p_values: Sequence[float]) -> list[float]:
     >>> false_discovery([0.01, 0.04, 0.9])
     [0.03, 0.06, 0.9]
     """
-    from scipy.stats import false_discovery_control
-
-    return [float(p) for p in false_discovery_control(p_values)]
+    # Importing scipy.stats for this takes a third of a second.
+    p, count = np.array(p_values, dtype=np.float64), len(p_values)
+    falling = np.argsort(-p, kind="stable")
+    adjusted = np.empty(count)
+    adjusted[falling] = np.minimum.accumulate(np.minimum(p[falling] * count / np.arange(count, 0, -1), 1.0))
+    return [float(each) for each in adjusted]
 
 
 def resamples_for(tests: int, suspects: int, alpha: float) -> int:
