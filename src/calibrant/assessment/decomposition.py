@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from calibrant.estimators.base import TOGETHER, positions
+from calibrant.estimators.base import pieces, positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.inference.interval_estimate import Extended
 from calibrant.inference.map_comparison import log_loss_of_rows
@@ -28,7 +28,7 @@ from calibrant.inputs import Predictions, Serializable
 from calibrant.inputs.codec import NOT_NEGATIVE, Amount
 from calibrant.maps.multiclass import SoftmaxMap, log_in_place
 from calibrant.parallel import parallel_map
-from calibrant.score_data import Array, Moments, Sample, ScoreData
+from calibrant.score_data import Array, Sample, ScoreData
 from calibrant.score_data.simplex import Simplex
 from calibrant.tasks import Notion
 
@@ -83,24 +83,15 @@ def of_event(score_data: ScoreData, about: str, log_loss: float | None = None) -
 
 def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
     """Return the Brier score over all classes: the sum over their problems."""
-    parts = [
-        part
-        for block in blocks
-        for part in (
-            [block[first : first + TOGETHER] for first in range(0, block.batch[0], TOGETHER)]
-            if block.batch
-            else [block]
-        )
-    ]
 
-    def of_part(part: ScoreData) -> list[Score]:
-        if isinstance(part, Sample):
-            # The scores of a row are adjacent in memory, so a few classes are read at once.
+    def scores_of(part: ScoreData) -> list[Score]:
+        if isinstance(part, Sample):  # the scores of a row are adjacent: read a few classes at once
             part = replace(part, score=np.ascontiguousarray(part.score))
         problems = [part[k] for k in range(part.batch[0])] if part.batch else [part]
-        return [_brier_score(_pooled_groups(problem)) for problem in problems]
+        return [_brier_score(_tied(problem, pooled=isinstance(problem, Sample))) for problem in problems]
 
-    scores = list(chain.from_iterable(parallel_map(of_part, parts)))
+    parts = [part for block in blocks for part in pieces(block)]
+    scores = list(chain.from_iterable(parallel_map(scores_of, parts)))
     sums = [
         float(sum(getattr(score, name) for score in scores))
         for name in ("value", "calibration", "resolution", "uncertainty")
@@ -108,33 +99,25 @@ def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
     return Score("Brier score", "all classes", *sums)
 
 
-def _brier_score(groups: tuple[Array, ...], about: str = "", q: Array | None = None) -> Score:
-    """Return the Brier score of a problem from sums of groups of scores, and its isotonic curve."""
-    w, _, y, wss, wsy = groups
+def _brier_score(tied: tuple[Array, ...], about: str = "", q: Array | None = None) -> Score:
+    """Return the Brier score of a problem from the sums of its groups, and its isotonic curve."""
+    w, _, y, wss, wsy = tied
     q = isotonic(y, w) if q is None else q
     c, squared = float(w @ y / w.sum()), float((wss - 2 * wsy + w * y).sum() / w.sum())
     return _decompose("Brier score", about, squared, _brier(w, q, y), c * (1 - c))
 
 
-def _tied(score_data: ScoreData) -> tuple[Array, ...]:
-    """Return mass, score and frequency of each distinct score, and sums of score^2 and score x outcome."""
-    return _sums(score_data.tie_groups())
+def _tied(data: ScoreData, *, pooled: bool = False) -> tuple[Array, ...]:
+    """Return mass, score and frequency of each distinct score, and sums of score^2 and score x outcome.
 
-
-def _pooled_groups(problem: ScoreData) -> tuple[Array, ...]:
-    """Return the same for groups of rows on which the isotonic curve is constant.
-
-    The curve does not rise from a positive outcome up to the next larger score of one, so rows need not be
-    sorted: of many classes each has few positive outcomes.
+    With `pooled` they are those of groups of rows on which the isotonic curve is constant: it does not rise
+    from a positive outcome up to the next larger score of one. Rows need not be sorted for that.
     """
-    if not isinstance(problem, Sample):
-        return _tied(problem)
-    cuts = np.unique(problem.score[np.asarray(problem.outcome)]).astype(np.float64)
-    return _sums(problem.moments(cuts, np.zeros(cuts.size + 1)))
-
-
-def _sums(groups: Moments) -> tuple[Array, ...]:
-    """Return mass, score, frequency and sums of score^2 and score x outcome of groups with rows."""
+    if pooled:
+        cuts = np.unique(data.score[np.asarray(data.outcome)]).astype(np.float64)  # type: ignore[union-attr]
+        groups = data.moments(cuts, np.zeros(cuts.size + 1))
+    else:
+        groups = data.tie_groups()
     groups = groups.about(np.zeros(np.shape(groups.origin)))[groups.w > 0]
     return groups.w, positions(groups), groups.wy / groups.w, groups.wss, groups.wsy
 

@@ -31,11 +31,10 @@ def false_discovery(p_values: Sequence[float]) -> list[float]:
     [0.03, 0.06, 0.9]
     """
     # Importing scipy.stats for this takes a third of a second.
-    p, count = np.array(p_values, dtype=np.float64), len(p_values)
-    falling = np.argsort(-p, kind="stable")
-    adjusted = np.empty(count)
-    adjusted[falling] = np.minimum.accumulate(np.minimum(p[falling] * count / np.arange(count, 0, -1), 1.0))
-    return [float(each) for each in adjusted]
+    order = np.argsort(-np.asarray(p_values), kind="stable")
+    p, adjusted, ranks = np.asarray(p_values)[order], np.empty(order.size), np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum.accumulate(np.minimum(p * order.size / ranks, 1.0))
+    return adjusted.tolist()
 
 
 def resamples_for(tests: int, suspects: int, alpha: float) -> int:

@@ -183,7 +183,7 @@ def _bounds(n: Array, p: Array) -> Array:
     if n.size == 0:
         return np.zeros((0, 0), dtype=np.uint32)
     mass = np.exp(n * np.log1p(-p))
-    total, at_most = mass, []
+    total, at_most = mass, list[Array]()
     # The count never exceeds n, and from this probability on no word is above the bound.
     while (chance := np.where(len(at_most) < n, total, 1.0)).min() < 1 - 2.0**-33:
         at_most.append(chance)
