@@ -173,13 +173,12 @@ def simulate_test(
             local.append(posterior.local)
         statistics.append(chunk_statistics)
     assert first_sets is not None
-    kuiper_range, directions = (
-        np.concatenate([getattr(each, name) for each in statistics], axis=-1)
-        for name in ("kuiper_range", "score_directions")
-    )
-    periodogram = [each.periodogram for each in statistics if each.periodogram is not None]
-    columns = [np.concatenate(smooth), np.concatenate(local), kuiper_range, *directions, *-directions]
-    ranks = rank(np.stack([*columns, *([np.concatenate(periodogram)] if periodogram else [])]))
+    directions = np.concatenate([each.score_directions for each in statistics], axis=1)
+    columns = [np.concatenate(each) for each in (smooth, local, [each.kuiper_range for each in statistics])]
+    columns += [*directions, *-directions]
+    if periodogram := [each.periodogram for each in statistics if each.periodogram is not None]:
+        columns.append(np.concatenate(periodogram))
+    ranks = rank(np.stack(columns))
     two_sided = np.minimum(1.0, 2 * np.minimum(ranks[3:5], ranks[5:7]))
     ranks = np.concatenate([ranks[:3], two_sided, ranks[7:]])
     effects = observed.effects[0] if observed.effects else None
@@ -216,9 +215,7 @@ def simulated_residuals(steps: Residuals, rng: np.random.Generator, size: int) -
 def rank(statistic: Array) -> Array:
     """Return the share of the values that are at least as large as each value; ties share the larger rank.
 
-    Several statistics are ranked along the last axis.
-
-    Values that differ by rounding in single precision are tied, because data sets with the same outcomes have
+    Statistics are ranked along the last axis. Values that differ by rounding in single precision are tied, because data sets with the same outcomes have
     the same statistic.
     """
     size = statistic.shape[-1]
