@@ -215,8 +215,8 @@ def simulated_residuals(steps: Residuals, rng: np.random.Generator, size: int) -
 def rank(statistic: Array) -> Array:
     """Return the share of the values that are at least as large as each value; ties share the larger rank.
 
-    Statistics are ranked along the last axis. Values that differ by rounding in single precision are tied, because data sets with the same outcomes have
-    the same statistic.
+    Statistics are ranked along the last axis. Values that differ by rounding in single precision are tied,
+    because data sets with the same outcomes have the same statistic.
     """
     size = statistic.shape[-1]
     step = 1e-5 * np.maximum(1.0, np.median(np.abs(statistic), axis=-1, keepdims=True))
