@@ -5,10 +5,11 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import calibrant
-from calibrant.assessment.decomposition import _fit_shifts, log_loss_of_classes
+from calibrant.assessment.decomposition import _fit_shifts, brier_of_classes, log_loss_of_classes, of_event
 from calibrant.inputs import predictions
 from calibrant.maps import Calibrator
 from calibrant.maps import multiclass as maps
+from calibrant.score_data import Sample
 from calibrant.score_data.simplex import Simplex
 from calibrant.settings import MAPS
 
@@ -28,6 +29,19 @@ def simulated(n, classes, sharper=1.0, shifts=0.0, seed=0):
 def log_loss_of(y, score, counts=None, cluster=None):
     rows = Simplex.of(score, y, counts)
     return log_loss_of_classes(rows, maps.fit_temperature(rows), cluster)
+
+
+@pytest.mark.parametrize("digits", [2, 16])
+@pytest.mark.parametrize("weight", [None, "counts", "importance"])
+def test_the_brier_score_of_classes_is_the_sum_over_sorted_classes(digits, weight):
+    y, score, _ = simulated(400, 20, sharper=1.5)
+    rng = np.random.default_rng(1)
+    w = {None: None, "counts": rng.integers(0, 4, 400), "importance": rng.random(400)}[weight]
+    rows = score.T.round(digits), y == np.arange(20)[:, None], w, (0.0, 1.0), weight != "importance"
+    each = [of_event(Sample(rows[0][k], rows[1][k], *rows[2:]), "")[0] for k in range(20)]
+    brier = brier_of_classes([Sample(*rows)])
+    for part in ("value", "calibration", "resolution", "uncertainty"):
+        assert getattr(brier, part) == pytest.approx(sum(getattr(one, part) for one in each), abs=1e-12)
 
 
 @pytest.mark.parametrize(("n", "classes"), [(3000, 3), (3000, 100), (2500, 1000)])

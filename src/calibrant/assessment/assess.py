@@ -34,7 +34,7 @@ from calibrant.curves import ByClass, Progress, curve_of, diagram_of, each_probl
 from calibrant.decisions import Cost, Decision, clinical_of, deciding
 from calibrant.estimators.binned import Binned
 from calibrant.inference.clusters import ClusterAdjustment
-from calibrant.inference.estimate import MANY, ClassEstimates, estimate
+from calibrant.inference.estimate import MANY, ClassEstimates, count_steps, estimate
 from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.inference.multiplicity import each_level, false_discovery, refine_tests
 from calibrant.inference.result import Estimate
@@ -58,8 +58,8 @@ BINS = Binned("uniform", 15)
 BY_MASS = Binned("adaptive", 15)
 LOG_ODDS = np.arange(-20.0, 20.25, 0.25)
 
-# The interval of a class takes as long as so many of the steps that an estimate reports.
-STEPS_OF_CLASS = 6
+# The interval and the test of a class take as long as so many of the steps that an estimate reports.
+STEPS_OF_CLASS, STEPS_OF_TEST = 6, 2
 
 #: Proper scores, and the temperature map that the score of all classes was decomposed by.
 Scores = tuple[tuple[decomposition.Score, ...], SoftmaxMap | None]
@@ -228,13 +228,16 @@ def _assemble(
         options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
         scores = begin(material.scores)
         jobs = _jobs(material, curve_task, estimates, scores, options, begin)
-        steps = inputs.Steps(progress, _count_steps(material) + sum(map(_n_steps, jobs)))
+        n_tests = len(names) * STEPS_OF_TEST if by_class is not None and len(names) > MANY else 0
+        total = len(material.tasks) + max(map(count_steps, material.tasks)) + n_tests
+        steps = inputs.Steps(progress, total + sum(map(_n_steps, jobs)))
         for task in material.tasks:
             each = each_level(level, len(names))
             estimated = estimate(task, each_level=each, step=steps, **options)
             estimates[task.notion.name] = estimated
-            if task.notion.classwise and len(names) > MANY:
+            if task.notion.classwise and n_tests:
                 _ = _class_estimates(estimated).p_values  # computed in all threads, before these have jobs
+                steps(steps.done + n_tests)
             steps()
         before, finished = steps.done, list[Job]()
 
@@ -405,13 +408,6 @@ def _of_class(estimates: Mapping[str, Estimate], name: str, rank: int) -> Estima
 def reference_estimators_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
     """Return the estimators of the literature that are shown; of many classes the default alone."""
     return REFERENCE_ESTIMATORS if notion.size(n_classes) <= MANY else ()
-
-
-def _count_steps(material: AssessmentInputs) -> int:
-    """Return how often estimates report; each of many classes is simulated, and has an interval."""
-    size = max(task.notion.size(len(material.names)) for task in material.tasks)
-    of_classes = 2 * size if size > MANY else 0
-    return len(material.tasks) + 1 + of_classes
 
 
 def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Array) -> list[AssessedGroup]:

@@ -15,19 +15,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
 
-from calibrant.estimators.base import positions
+from calibrant.estimators.base import pieces, positions
 from calibrant.estimators.isotonic import isotonic
 from calibrant.inference.interval_estimate import Extended
 from calibrant.inference.map_comparison import log_loss_of_rows
 from calibrant.inputs import Predictions, Serializable
 from calibrant.inputs.codec import NOT_NEGATIVE, Amount
-from calibrant.maps.multiclass import SoftmaxMap
+from calibrant.maps.multiclass import SoftmaxMap, log_in_place
 from calibrant.parallel import parallel_map
-from calibrant.score_data import Array, ScoreData
+from calibrant.score_data import Array, Sample, ScoreData
 from calibrant.score_data.simplex import Simplex
 from calibrant.tasks import Notion
 
@@ -82,12 +83,15 @@ def of_event(score_data: ScoreData, about: str, log_loss: float | None = None) -
 
 def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
     """Return the Brier score over all classes: the sum over their problems."""
-    problems = [
-        problem
-        for block in blocks
-        for problem in ([block[k] for k in range(block.batch[0])] if block.batch else [block])
-    ]
-    scores = list(parallel_map(lambda problem: _brier_score(_tied(problem)), problems))
+
+    def scores_of(part: ScoreData) -> list[Score]:
+        if isinstance(part, Sample):  # the scores of a row are adjacent: read a few classes at once
+            part = replace(part, score=np.ascontiguousarray(part.score))
+        problems = [part[k] for k in range(part.batch[0])] if part.batch else [part]
+        return [_brier_score(_tied(problem, pooled=isinstance(problem, Sample))) for problem in problems]
+
+    parts = [part for block in blocks for part in pieces(block)]
+    scores = list(chain.from_iterable(parallel_map(scores_of, parts)))
     sums = [
         float(sum(getattr(score, name) for score in scores))
         for name in ("value", "calibration", "resolution", "uncertainty")
@@ -96,20 +100,26 @@ def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
 
 
 def _brier_score(tied: tuple[Array, ...], about: str = "", q: Array | None = None) -> Score:
-    """Return the Brier score of a problem from the sums of its distinct scores, and its isotonic curve."""
+    """Return the Brier score of a problem from the sums of its groups, and its isotonic curve."""
     w, _, y, wss, wsy = tied
     q = isotonic(y, w) if q is None else q
     c, squared = float(w @ y / w.sum()), float((wss - 2 * wsy + w * y).sum() / w.sum())
     return _decompose("Brier score", about, squared, _brier(w, q, y), c * (1 - c))
 
 
-def _tied(score_data: ScoreData) -> tuple[Array, ...]:
-    """Return mass, score and frequency of each distinct score, and sums of score^2 and score x outcome."""
-    tie_groups = score_data.tie_groups()
-    tie_groups = tie_groups.about(np.zeros(np.shape(tie_groups.origin)))
-    is_label = tie_groups.w > 0
-    w, wy = tie_groups.w[is_label], tie_groups.wy[is_label]
-    return w, positions(tie_groups)[is_label], wy / w, tie_groups.wss[is_label], tie_groups.wsy[is_label]
+def _tied(data: ScoreData, *, pooled: bool = False) -> tuple[Array, ...]:
+    """Return mass, score and frequency of each distinct score, and sums of score^2 and score x outcome.
+
+    With `pooled` they are those of groups of rows on which the isotonic curve is constant: it does not rise
+    from a positive outcome up to the next larger score of one. Rows need not be sorted for that.
+    """
+    if pooled:
+        cuts = np.unique(data.score[np.asarray(data.outcome)]).astype(np.float64)  # type: ignore[union-attr]
+        groups = data.moments(cuts, np.zeros(cuts.size + 1))
+    else:
+        groups = data.tie_groups()
+    groups = groups.about(np.zeros(np.shape(groups.origin)))[groups.w > 0]
+    return groups.w, positions(groups), groups.wy / groups.w, groups.wss, groups.wsy
 
 
 def _brier(w: Array, p: Array, y: Array) -> float:
@@ -197,16 +207,15 @@ def _fit_shifts(rows: Simplex, weight: Array, start: SoftmaxMap) -> tuple[Softma
     from scipy.optimize import minimize
 
     weighted_rows = np.flatnonzero(weight)[: max(1, FITTED // rows.n_classes)]
-    score, code, weight = (
-        np.log(np.maximum(rows.score[weighted_rows], start.least)),
-        rows.code[weighted_rows],
-        weight[weighted_rows],
-    )
+    score, code, weight = (each[weighted_rows] for each in (rows.score, rows.code, weight))
+    log_in_place(score, start.least)
     parts = list(start.parts(len(code)))
 
     def terms(slope: float, shift: Any) -> Iterator[tuple[slice, Array, Array]]:
         for chunk in parts:
-            yield chunk, *_probabilities(slope * score[chunk] + shift, code[chunk])
+            logits = slope * score[chunk]
+            logits += shift
+            yield chunk, *_probabilities(logits, code[chunk])
 
     expected, squared = np.zeros(rows.n_classes), np.zeros(rows.n_classes)
     for chunk, _, p in terms(start.slope, 0.0):
@@ -244,7 +253,9 @@ def _loss(rows: Simplex, weight: Array, tempered: SoftmaxMap, shift: Any = 0.0) 
     weighted_rows, total = np.flatnonzero(weight), 0.0
     for chunk in tempered.parts(len(weighted_rows)):
         members = weighted_rows[chunk]
-        logits = tempered.slope * np.log(np.maximum(rows.score[members], tempered.least)) + shift
+        logits = log_in_place(rows.score[members], tempered.least)
+        logits *= tempered.slope
+        logits += shift
         total -= float(weight[members] @ _probabilities(logits, rows.code[members])[0])
     return total
 

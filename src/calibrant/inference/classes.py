@@ -52,6 +52,8 @@ from calibrant.tasks.notions import combined
 # Largest number of steps (distinct scores) of a class that outcomes are drawn for, and of coefficients
 # simulated for each true error of the interval. They bound the cost.
 STEPS, MAX_COEFFICIENTS = 512, 1 << 23
+# Coefficients of a true error that take little time, and most data sets that are simulated for them.
+CHEAP_COEFFICIENTS, MOST_DATA_SETS = 1 << 17, 500
 # Coefficients simulated together, so that they stay in the processor's cache.
 COEFFICIENTS_AT_ONCE = 1 << 17
 # Largest ratio of the standard deviation of a mean over classes to that of independent classes.
@@ -398,12 +400,12 @@ def interval(
     correction = bias_correction(posterior, value, norm)
     posterior = posterior.for_simulation()
     common, each_rng = streams(keys)
-    sets = CLASSWISE_DATA_SETS
+    sets = simulated_data_sets(classes, cells)
     kind, gaps_by_class = draw_shapes(posterior, each_rng, sets)
     standard_normal = [
         rng.standard_normal(each.shape, np.float32) for rng, each in zip(each_rng, gaps_by_class, strict=True)
     ]
-    groups = _simulation_groups(posterior)
+    groups = _simulation_groups(posterior, sets)
     grids = [SimulationGrid.of(posterior[indices]) for indices in groups]
     noise, gaps = (
         [np.stack([each[k] for k in indices]) if len(indices) > 1 else each[indices[0]] for indices in groups]
@@ -443,12 +445,23 @@ def interval(
     return invert(stop_early(simulate, value), value, posterior, level, correction)
 
 
-def _simulation_groups(posterior: Posterior) -> list[Array]:
+def simulated_data_sets(classes: int, cells: int) -> int:
+    """Return the number of data sets for each true error: more where few coefficients make them cheap.
+
+    With few rows an interval is wide, and so is the noise of its ends.
+
+    >>> simulated_data_sets(3, 32), simulated_data_sets(5, 256), simulated_data_sets(1000, 64)
+    (500, 102, 100)
+    """
+    return max(CLASSWISE_DATA_SETS, min(MOST_DATA_SETS, CHEAP_COEFFICIENTS // (classes * cells)))
+
+
+def _simulation_groups(posterior: Posterior, sets: int) -> list[Array]:
     """Return the classes that are simulated together; a class over its distinct scores is simulated alone."""
     classes, cells = posterior.z.shape
     single_class = np.array([posterior.discrete(k) or not posterior.mass[k].all() for k in range(classes)])
     others = np.flatnonzero(~single_class)
-    cache_sized_blocks = [others[indices] for indices in _slices(others.size, CLASSWISE_DATA_SETS * cells)]
+    cache_sized_blocks = [others[indices] for indices in _slices(others.size, sets * cells)]
     return [*cache_sized_blocks, *np.flatnonzero(single_class)[:, None]]
 
 

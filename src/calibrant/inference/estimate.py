@@ -25,7 +25,7 @@ from calibrant.inference.canonical import estimate_canonical, estimate_two_class
 from calibrant.inference.clusters import ClusterAdjustment, ClusteredNull, CorrelatedRows, by_cluster
 from calibrant.inference.joint_labels import Labels, columns_of, in_canonical_order, label_sets
 from calibrant.inference.result import Estimate, Null
-from calibrant.parallel import one_blas_thread
+from calibrant.parallel import compute_once, one_blas_thread
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Array, ScoreData
@@ -296,10 +296,8 @@ def _errors(task: CalibrationTask, estimator: Estimator, norm: Norm, posterior: 
 def _tests_by_problem(task: CalibrationTask, plan: _Plan) -> list[Callable[[], nulls.SimulatedNull]]:
     """Return functions that test each problem by itself; the test does not depend on the estimator."""
     if task.designs is not None:
-        return [
-            partial(_identity, each)
-            for each in _clustered_test(task, plan.norm, plan.seed, plan.size).single_class
-        ]
+        tests = _clustered_test(task, plan.norm, plan.seed, plan.size).single_class
+        return [compute_once(lambda each=each: each) for each in tests]  # type: ignore[misc]
     return _independent_tests(task, plan.norm, plan.seed, plan.size)
 
 
@@ -313,10 +311,6 @@ def _independent_tests(
         nulls.lazy_test(each, norm, inputs.stream(seed, "null", label), size)
         for each, label in zip(task.residuals, labels, strict=True)
     ]
-
-
-def _identity(test: nulls.SimulatedNull) -> nulls.SimulatedNull:
-    return test
 
 
 @cached_on_task

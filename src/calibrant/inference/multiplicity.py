@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import TypeVar
 
+import numpy as np
+
 from calibrant.parallel import parallel_map
 from calibrant.settings import TEST
 
@@ -30,9 +32,11 @@ def false_discovery(p_values: Sequence[float]) -> list[float]:
     >>> false_discovery([0.01, 0.04, 0.9])
     [0.03, 0.06, 0.9]
     """
-    from scipy.stats import false_discovery_control
-
-    return [float(p) for p in false_discovery_control(p_values)]
+    # Importing scipy.stats for this takes a third of a second.
+    order = np.argsort(-np.asarray(p_values), kind="stable")
+    p, adjusted, ranks = np.asarray(p_values)[order], np.empty(order.size), np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum.accumulate(np.minimum(p * order.size / ranks, 1.0))
+    return adjusted.tolist()
 
 
 def resamples_for(tests: int, suspects: int, alpha: float) -> int:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -156,16 +156,15 @@ def simulate_test(
     finest = MAX_BAND_CELLS if finest is None else finest
     observed = Posterior.of_residuals(steps.flat, cells, plain=True)
     first_sets, errors, statistics, z = None, np.empty(0), [], []
-    smooth, local = [], []
-    for chunk in _chunks(blocks):
+    smooth, local = [observed.process_log_bayes_factor], [observed.local]
+    for chunk in _chunks(chain([steps.residual[None]], blocks)):
         chunk_statistics = cumulative_statistics(steps, chunk, cells, finest)
         residual = _at_repeated_scores(observed, chunk)
-        # Estimates are computed from the first data sets only.
-        ends = (
-            (0, len(chunk_statistics.z))
-            if first_sets is not None
-            else (0, min(TEST.null_data_sets, len(chunk_statistics.z)), len(chunk_statistics.z))
-        )
+        ends = [0, len(chunk_statistics.z)]
+        if first_sets is None:
+            # The observed residuals are the first. Estimates are computed from the first data sets only.
+            ends = [1, min(1 + TEST.null_data_sets, ends[1]), ends[1]]
+        z += [chunk_statistics.z[ends[0] :]] if keep else []
         for start, stop in pairwise(ends):
             if start == stop:
                 continue
@@ -178,31 +177,20 @@ def simulate_test(
             smooth.append(posterior.process_log_bayes_factor)
             local.append(posterior.local)
         statistics.append(chunk_statistics)
-        z += [chunk_statistics.z] if keep else []
     assert first_sets is not None
-    statistics.append(cumulative_statistics(steps, [steps.residual[None]], cells, finest))
-    smooth.append(observed.process_log_bayes_factor)
-    local.append(observed.local)
-    ranks = [
-        rank(np.concatenate(each))
-        for each in (smooth, local, [chunk_statistics.kuiper_range for chunk_statistics in statistics])
-    ]
-    for direction in np.concatenate(
-        [chunk_statistics.score_directions for chunk_statistics in statistics], axis=1
-    ):
-        ranks.append(np.minimum(1.0, 2 * np.minimum(rank(direction), rank(-direction))))
-    periodogram = [
-        chunk_statistics.periodogram
-        for chunk_statistics in statistics
-        if chunk_statistics.periodogram is not None
-    ]
-    if periodogram:
-        ranks.append(rank(np.concatenate(periodogram)))
+    directions = np.concatenate([each.score_directions for each in statistics], axis=1)
+    columns = [np.concatenate(each) for each in (smooth, local, [each.kuiper_range for each in statistics])]
+    columns += [*directions, *-directions]
+    if periodogram := [each.periodogram for each in statistics if each.periodogram is not None]:
+        columns.append(np.concatenate(periodogram))
+    ranks = rank(np.stack(columns))
+    two_sided = np.minimum(1.0, 2 * np.minimum(ranks[3:5], ranks[5:7]))
+    ranks = np.concatenate([ranks[:3], two_sided, ranks[7:]])
     effects = observed.effects[0] if observed.effects else None
     repeated = effects is not None and effects.ties.dense
-    shares = TEST.level_shares_repeated if repeated else TEST.level_shares
-    combined = -np.min([each / share for each, share in zip(ranks, shares, strict=False)], axis=0)
-    return ProblemTest(SimulatedNull(combined[:-1], errors, float(combined[-1])), observed, first_sets, z)
+    shares = np.array(TEST.level_shares_repeated if repeated else TEST.level_shares)[: len(ranks)]
+    combined = -(ranks / shares[:, None]).min(axis=0)
+    return ProblemTest(SimulatedNull(combined[1:], errors, float(combined[0])), observed, first_sets, z)
 
 
 def _chunks(blocks: Iterable[Array]) -> Iterator[list[Array]]:
@@ -232,13 +220,14 @@ def simulated_residuals(steps: Residuals, rng: np.random.Generator, size: int) -
 def rank(statistic: Array) -> Array:
     """Return the share of the values that are at least as large as each value; ties share the larger rank.
 
-    Values that differ by rounding in single precision are tied, because data sets with the same outcomes have
-    the same statistic.
+    Statistics are ranked along the last axis. Values that differ by rounding in single precision are tied,
+    because data sets with the same outcomes have the same statistic.
     """
-    step = 1e-5 * max(1.0, float(np.median(np.abs(statistic))))
-    statistic = np.round(statistic / step)
-    ordered = np.sort(statistic)
-    return (statistic.size - np.searchsorted(ordered, statistic, side="left")) / statistic.size
+    size = statistic.shape[-1]
+    step = 1e-5 * np.maximum(1.0, np.median(np.abs(statistic), axis=-1, keepdims=True))
+    rows = np.round(statistic / step).reshape(-1, size)
+    below = [np.searchsorted(ordered, row) for ordered, row in zip(np.sort(rows), rows, strict=True)]
+    return np.asarray((size - np.reshape(below, statistic.shape)) / size)
 
 
 def bonferroni(p_values: list[float]) -> float:

@@ -266,12 +266,18 @@ def slope_derivatives(start: SoftmaxMap, score: Array, code: Array) -> tuple[Arr
     """Return the derivative of the log-likelihood of each row by the slope, and minus the second one."""
     first, second = np.empty(len(score)), np.empty(len(score))
     for chunk in start.parts(len(score)):
-        log = np.log(np.maximum(score[chunk].astype(np.float64, copy=False), start.least))
+        log = log_in_place(score[chunk].astype(np.float64), start.least)
         p = softmax(start.slope * log)
         mean = np.einsum("ij,ij->i", p, log)
         first[chunk] = log[np.arange(len(log)), code[chunk]] - mean
         second[chunk] = np.einsum("ij,ij,ij->i", p, log, log) - mean * mean
     return first, np.maximum(second, 0.0)
+
+
+def log_in_place(score: Array, least: float) -> Array:
+    """Replace scores by their logarithms, with a smallest score; new memory takes longer than logarithms."""
+    np.maximum(score, least, out=score)
+    return np.log(score, out=score)
 
 
 def _likelihood(rows: Simplex, least: float, slope: float) -> float:

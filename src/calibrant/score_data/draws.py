@@ -183,15 +183,14 @@ def _bounds(n: Array, p: Array) -> Array:
     if n.size == 0:
         return np.zeros((0, 0), dtype=np.uint32)
     mass = np.exp(n * np.log1p(-p))
-    at_most, bounds, k = mass, [], 0
-    while True:
-        # The count never exceeds n.
-        bounds.append(np.where(k < n, np.clip(np.rint(at_most * 2.0**32) - 1, 0, 2**32 - 1), 2**32 - 1))
-        k += 1
-        if bounds[-1].min() >= 2**32 - 1:
-            return np.array(bounds[:-1]).reshape(-1, n.size).astype(np.uint32)
-        mass = mass * np.maximum(n - k + 1, 0) * p / (k * (1 - p))
-        at_most = at_most + mass
+    total, at_most = mass, list[Array]()
+    # The count never exceeds n, and from this probability on no word is above the bound.
+    while (chance := np.where(len(at_most) < n, total, 1.0)).min() < 1 - 2.0**-33:
+        at_most.append(chance)
+        mass = mass * np.maximum(n - len(at_most) + 1, 0) * p / (len(at_most) * (1 - p))
+        total = total + mass
+    bounds = np.clip(np.rint(np.array(at_most).reshape(-1, n.size) * 2.0**32) - 1, 0, 2**32 - 1)
+    return bounds.astype(np.uint32)
 
 
 @lru_cache(maxsize=1)

@@ -91,7 +91,8 @@ class Simplex:
             # Different rows may have the same key.
             order = np.lexsort((weight, code, *score.T, hashed))
         n, order = len(order), order[weight[order] > 0]
-        hashed, score, code = hashed[order], score[order].astype(np.float64), np.asarray(code[order], np.intp)
+        hashed, score, code = (each[order] for each in (hashed, score, code))
+        score, code = score.astype(np.float64, copy=False), np.asarray(code, np.intp)
         near = np.flatnonzero(hashed[1:] == hashed[:-1])
         same = np.zeros(len(order), dtype=bool)
         same[near + 1] = (score[near + 1] == score[near]).all(axis=1)

@@ -52,7 +52,7 @@ class ScoreVectors:
         """Give access to validated predictions; a score p is expanded to the vector (1 - p, p)."""
 
         def take(index: Array) -> tuple[Array, Array, Array | None]:
-            score, code = data.score[index].astype(np.float64), data.code[index]
+            score, code = data.score[index].astype(np.float64, copy=False), data.code[index]
             if score.ndim == 1:
                 score = np.stack([1 - score, score], axis=1)
             weight = None if data.weight is None else data.weight[index].astype(np.float64)
