@@ -54,7 +54,11 @@ class DataFacts:
 
 
 def cautions(assessment: Assessment, seen: DataFacts) -> Iterator[str]:
-    """Yield sentences, one for each thing to know."""
+    """Yield sentences, one for each thing to know, the most important first."""
+    if seen.decided:
+        yield f"All scores are 0 or 1: {PREDICTED}."
+    if seen.impossible:
+        yield seen.impossible
     if seen.rows < REPORT.few_rows:
         yield f"{_only(seen.rows, 'row')}: intervals are wide, and tests find large errors alone."
     elif seen.distinct * DISCRETE_ROWS <= seen.n_inspected:
@@ -64,15 +68,11 @@ def cautions(assessment: Assessment, seen: DataFacts) -> Iterator[str]:
             f"{'' if _each_by_itself(assessment) else ' Between them the curve is interpolated.'}"
         )
     yield from assessment.estimate.cautions
-    if seen.decided:
-        yield f"All scores are 0 or 1: {PREDICTED}."
-    elif seen.saturated > SATURATED_SHARE:
+    if seen.saturated > SATURATED_SHARE and not seen.decided:
         yield (
             f"Scores are saturated: {100 * seen.saturated:.0f} % lie within "
             f"{SATURATION_DISTANCE:g} of 0 or 1. The log-odds axis shows them apart."
         )
-    if seen.impossible:
-        yield seen.impossible
     read = assessment.clinical
     if read is not None and read.clipped:
         rows, have = count(round(read.clipped, 1)), "row has" if read.clipped == 1 else "rows have"

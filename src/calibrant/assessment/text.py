@@ -17,6 +17,7 @@ from calibrant.inference.result import (
     rejects,
     remarks,
 )
+from calibrant.inputs.house_style import NO_ERROR
 from calibrant.inputs.wording import (
     count,
     counted,
@@ -151,12 +152,29 @@ def off_subgroups(assessment: Assessment) -> str:
         others, more, _ = (what == "class" and assessment.other_classes) or (0, 0, 0.0)
         bad, total = [row for row in rows if row.off(assessment.level)], len(rows) + others
         if bad and total > 1:
-            names = few_of(
-                [f"{short(row.name, 24)} ({points(row.estimate.value)} points)" for row in bad[:LISTED]]
+            names = [
+                f"{short(row.name, 24)} ({points(row.estimate.value)} points{side and f', {side} on average'})"
+                for row in bad[:LISTED]
+                for side in (gap_side(row),)
+            ]
+            n_off = len(bad) + more
+            some = (
+                f"all {total} are"
+                if n_off == total
+                else f"{n_off} of {total} {'is' if n_off == 1 else 'are'}"
             )
-            some = "All" if len(bad) + more == total else f"{len(bad) + more} of"
-            return f"{some} {counted(total, what)} are off, most of all {names}."
+            top = what == "class" and get_notion(assessment.notion).reading.about_confidence
+            scores = " (all scores of a class, not only the largest)" * top
+            worst = "; the worst are" if n_off > LISTED else ","
+            return f"{what.capitalize()} by {what}{scores}: {some} off{worst} {few_of(names)}."
     return ""
+
+
+def gap_side(row: SubgroupResult) -> str:
+    """Return whether the scores of a class or a group are too high or too low on average, if that is sure."""
+    if row.gap is None or row.gap.low <= 0 <= row.gap.high:
+        return ""
+    return "too low" if row.gap.low > 0 else "too high"
 
 
 def row_remarks(rows: Sequence[SubgroupResult], what: str, level: float) -> tuple[str, ...]:
@@ -197,7 +215,7 @@ def example_score(curve: ReliabilityCurve) -> float | None:
     """Return the score to explain a curve by; None where no score has enough rows nearby.
 
     It is the one that is furthest off by the end of its band, where at least a tenth of the rows are off.
-    The extreme of many scores that are in line is selected by noise: there it is the one with most rows.
+    The extreme of many scores without an error is selected by noise: there it is the one with most rows.
     """
     scores = observed_scores(curve)
     at: Point = curve.at(scores)
@@ -216,14 +234,14 @@ def example_score(curve: ReliabilityCurve) -> float | None:
 
 
 def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
-    """Return where scores are too high or too low by more than a margin, in line, or have too few rows."""
+    """Return where scores are too high or too low by more than a margin, or have too few rows to tell."""
     curve, _, rejected = shown_curve(assessment)
     scores = curve.score if curve.discrete else SCORES[(curve.support[0] <= SCORES)]
     at: Point = curve.at(scores)
     known = (at.n_eff >= REPORT.assessed_rows) & np.isfinite(at.low)
     low, high = at.low - margin, at.high + margin
-    words = np.where(high < scores, "too high", np.where(low > scores, "too low", "in line"))
-    words = np.where(known, words if rejected else "in line", "too few rows")
+    words = np.where(high < scores, "too high", np.where(low > scores, "too low", NO_ERROR))
+    words = np.where(known, words if rejected else NO_ERROR, "too few rows")
     sure = np.isin(words, list(SIGNS))
     if not curve.discrete:
         _merge(words, at.value - scores, scores, curve)
@@ -234,10 +252,16 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
     for word, first, end in _runs(words):
         largest = float(np.max(far[first:end][sure[first:end]], initial=0.0))
         width = scores[min(end, len(scores) - 1)] - scores[first]
-        if word == "too few rows" and width < SPARSE and not curve.discrete:
+        if (
+            word == "too few rows"
+            and width < SPARSE
+            and 0 < first
+            and end < len(scores)
+            and not curve.discrete
+        ):
             continue
         if curve.discrete:
-            name = f"at {' and '.join(score_text(float(score)) for score in scores[first:end])}"
+            name = f"at {few_of([score_text(float(score)) for score in scores[first:end]])}"
         elif end == len(scores):
             name = f"above {score_text(float(scores[first]))}" if first else "everywhere"
         elif first == 0:
@@ -252,11 +276,10 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
         if names := [name for each in ranges.get(word, []) if each in kept for _, name in (each,)]:
             reach = f"up to {kept[0][0]:.2g} times" if rare else f"by up to {points(kept[0][0])} points"
             parts.append(f"{word} {' and '.join(names)} ({reach})")
-    if "in line" in ranges:
-        off = "off by more than the tolerance" if margin else "surely off"
-        parts.append("elsewhere in line" if parts else f"no range of scores is {off}")
-    if "too few rows" in ranges:
-        parts.append(f"too few rows {' and '.join(name for _, name in ranges['too few rows'][:LISTED])}")
+    error = "no error above the tolerance" if margin else NO_ERROR
+    for word, begin in ((NO_ERROR, error), ("too few rows", "too few rows to tell")):
+        if names := [name for _, name in ranges.get(word, [])]:
+            parts.append(f"{begin} {few_of(names).replace('everywhere', 'at any single score')}")
     return "; ".join(parts)
 
 
@@ -273,13 +296,13 @@ def _merge(words: Array, gap: Array, scores: Array, curve: ReliabilityCurve) -> 
     found = _runs(words.copy())
     for k, (word, a, b) in enumerate(found):
         around = [found[j][0] for j in (k - 1, k + 1) if 0 <= j < len(found)]
-        side = next((each for each in around if each in SIGNS), None)
-        if word in SIGNS or side is None:
+        if word in SIGNS:
             continue
-        between = around == [side, side] and not np.any(SIGNS[side] * gap[a:b] > 0)
+        side = next((each for each in around if each in SIGNS), NO_ERROR)
+        between = around == [side, side] and not np.any(SIGNS.get(side, 0) * gap[a:b] > 0)
         share = (1.0 if b == len(scores) else below[b]) - below[a]
         end = len(around) == 1 and scores[b - 1] - scores[a] < SPARSE and share < END_SHARE
-        if end or (between and word == "in line"):
+        if (end or between) if word == NO_ERROR else (end and side == NO_ERROR):
             words[a:b] = side
 
 
@@ -293,7 +316,7 @@ def dense_score(assessment: Assessment) -> str:
         return ""
     k, reading = int(rows.argmax()), get_notion(assessment.curve_notion).reading
     often = times_in_100(*(float(each[k]) for each in (at.value, at.low, at.high)))
-    return f"even near {score_text(float(scores[k]))}, with most rows, a score {reading.happens} {often}"
+    return f"near {score_text(float(scores[k]))}, where most rows are, a score {reading.happens} {often}"
 
 
 def observed_scores(curve: ReliabilityCurve) -> Array:

@@ -6,8 +6,9 @@ The rule is described in docs/report.md.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from calibrant.assessment import text
@@ -21,6 +22,7 @@ from calibrant.inputs.wording import (
     counted,
     few_of,
     number,
+    percent,
     points,
     points_with_ends,
     short,
@@ -63,7 +65,7 @@ class Verdict(Printed, Serializable):
     rows_needed : int or None
         Rows, in all, at which the interval would be narrow enough to decide, where it is not.
     command : str or None
-        A shell command or a line of Python that does what is advised.
+        Shell commands or lines of Python that do what is advised.
     groups : tuple of str
         The groups that decided: with the largest error, or with that in each direction.
     """
@@ -85,8 +87,8 @@ class Verdict(Printed, Serializable):
         yield "trust", self.trust
         yield "where", self.where
         yield "action", self.action
-        if self.command is not None:
-            yield "command", self.command
+        for k, line in enumerate((self.command or "").splitlines()):
+            yield "" if k else "command", line
         yield "reason", self.reason
 
     def _check_fields(self) -> None:
@@ -143,8 +145,11 @@ def verdict_of(assessment: Assessment) -> Verdict:
     state = error_state(assessment.estimate, assessment.tolerance)
     for finding in (_predictions, _groups, _cost):
         if (result := finding(assessment, state)) is not None:
-            return result
-    return _error(assessment, state)
+            break
+    else:
+        result = _error(assessment, state)
+    named = rf"({percent(assessment.level)} interval \1)"  # the first interval says of what level it is
+    return replace(result, trust=re.sub(r"\(([\d.]+[^()]* to [\d.]+[^()]*)\)", named, result.trust, count=1))
 
 
 def _error(assessment: Assessment, state: str) -> Verdict:
@@ -154,10 +159,11 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         unit = "points in sum"
     value, low, high = (f"{100 * x:.2g}" if x < 0.1 else points(x) for x in (e.value, e.low, e.high))
     least, ratio = f"at least {points(e.at_least or 0.0)} {unit}", _ratio(assessment)
-    sums, balance = [], assessment.balance
+    sums, balance, answer = [], assessment.balance, ANSWERS[state]
     if ratio and balance is not None:
-        counts = (count(round(number, 1)) for number in (balance.expected, balance.observed, balance.n))
-        sums = ["the scores expect {} cases, and there are {} in {} rows: {}".format(*counts, ratio)]
+        counts = (count(round(number, 1)) for number in (balance.expected, balance.n, balance.observed))
+        many = "the scores add up to {} expected cases in {} rows, and there were {}".format(*counts)
+        sums = [f"{many}: on average they are {ratio}"]
     rejected = text.is_rejected(e, assessment.level)
     action, command = _recalibration(assessment)
     needed, facts = None, []
@@ -178,29 +184,39 @@ def _error(assessment: Assessment, state: str) -> Verdict:
             headline = f"{headline[:-1]} on average, of a mean probability of {mean}."
         if ratio:
             times, words = ratio.partition(" (")[0].split(" ", 1)
-            headline = f"Scores of {text.called(assessment.pos_label)} are {float(times):.2g} {words}."
+            headline = (
+                f"Scores of {text.called(assessment.pos_label)} are {float(times):.2g} {words} on average."
+            )
         facts = sums
     elif e.lower_bound:
         headline, facts = "Too many classes to tell.", [f"the error is {least}, and has no upper bound"]
         action, command = "Measure the class-wise error (notion='classwise'), which has an upper bound.", None
     else:
-        headline = f"{counted(assessment.rows, 'row')} are too few to tell how far off the scores are."
-        tested = f"the scores are not calibrated ({p_text(e)}, H0: calibrated); " if rejected else ""
-        who = "they" if rejected else "the scores"
-        facts = [f"{tested}on average {who} may be off by anything from {low} to {high} {unit}"]
+        many = counted(assessment.rows, "row")
+        headline = f"{many} are too few to tell how far off the scores are."
+        span = f"anything from {low} to {high} {unit}"
+        facts = [f"on average the scores may be off by {span}"]
+        if rejected:
+            answer, signs = (
+                "Not yet",
+                f"there are signs that the scores are off ({p_text(e)}, H0: calibrated)",
+            )
+            facts = [f"{signs}, but {many} cannot show by how much: {span} on average"]
         needed = rows_needed(assessment.rows, e, tolerance)
         assert needed is not None  # the interval has an upper end
-        more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far)"
+        more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far"
         more += ", from more clusters" * (e.clusters is not None)
-        more += f": the interval is then as narrow as the tolerance, {points(tolerance)} {unit}. "
-        more += "Until then do not read the scores as probabilities"
+        more += f") for an interval only {points(tolerance)} {unit} wide, the tolerance"
+        if needed > 4 * assessment.rows:
+            more += f"; {count(4 * assessment.rows)} rows make it about half as wide as now"
+        more += ". Until then do not read the scores as probabilities"
         action = f"{action[:-1]}; then c{more}." if command else f"C{more}."
     example = text.example(assessment)
     if example is not None and (state not in (DISTRUST, UNKNOWN) or example[1]):
         facts.append(example[0])
     said = "; ".join(facts) or f"the scores are off by {least if e.lower_bound else _interval(e)} on average"
     return Verdict(
-        state, "error", headline, f"{ANSWERS[state]}: {said}.", _where(assessment, state), action,
+        state, "error", headline, f"{answer}: {said}.", _where(assessment, state), action,
         _reason(e, tolerance, state), tolerance, needed, command,
     )  # fmt: skip
 
@@ -209,12 +225,12 @@ def _predictions(assessment: Assessment, state: str) -> Verdict | None:
     """Return the verdict on scores that are all 0 or 1, unless they are right often enough."""
     if not assessment.hard_labels or state == TRUST:
         return None
-    example = text.example(assessment)
+    example, what = text.example(assessment), "are" if state == DISTRUST else "look like"
     return Verdict(
-        state, "predictions", "These look like the output of predict(), not like probabilities.",
+        state, "predictions", f"These {what} yes/no labels, not probabilities.",
         f"{ANSWERS[state]}: every score is 0 or 1{f'; {example[0]}' if example else ''}.",
         "Everywhere: no score lies between 0 and 1.",
-        "Pass the output of predict_proba() instead, and assess it.",
+        "Run the report again on the output of predict_proba().",
         f"every score is 0 or 1, and {_reason(assessment.estimate, assessment.tolerance, state)}",
         assessment.tolerance, None, "y_prob = model.predict_proba(X)",
     )  # fmt: skip
@@ -222,7 +238,8 @@ def _predictions(assessment: Assessment, state: str) -> Verdict | None:
 
 def _groups(assessment: Assessment, state: str) -> Verdict | None:
     """Return the verdict on groups that are off in opposite directions, or off while all rows are not."""
-    tolerance, rows = assessment.tolerance, assessment.by_group
+    tolerance, rows, all_rows = assessment.tolerance, assessment.by_group, _interval(assessment.estimate)
+    trust = f"Not for every group, though over all rows the error is {all_rows}."
     high = [row for row in rows if row.gap is not None and row.gap.high < -tolerance]
     low = [row for row in rows if row.gap is not None and row.gap.low > tolerance]
     off = [row for row in rows if _ends(row.estimate)[0] > tolerance]
@@ -231,7 +248,8 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         told = [f"{_name(row)}: too high by {_gap(row, -1)}" for row in high[:LISTED]]
         told += [f"{_name(row)}: too low by {_gap(row, 1)}" for row in low[:LISTED]]
         more, reason = len(high) + len(low) - len(told), "the mean gaps of groups in both directions exceed"
-        shown = [high[0].name, low[0].name]
+        shown, part = [high[0].name, low[0].name], " in part" * (state == DISTRUST)
+        trust = f"Not for every group: errors cancel{part} over all rows, {all_rows}, but not within groups."
     elif off and len(rows) > 1 and state != DISTRUST:
         answer, headline = CARE if state == TRUST else DISTRUST, f"Not calibrated for {_names(off)}."
         told = [f"{_name(row)}: off by {_interval(row.estimate)}" for row in off[:LISTED]]
@@ -241,17 +259,18 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         return None
     fine = len([row for row in rows if row not in (*high, *low, *off) and not row.off(assessment.level)])
     if fine:
-        told.append(f"{counted(fine, 'group')} not surely off")
+        told.append(f"no clear error in the other {counted(fine, 'group') if fine > 1 else 'group'}")
     by = assessment.grouped_by or "group"
     key = by if by.isidentifier() else "group"
     each = f"calibrant.Calibrator().fit(y_prob[{key} == g], y_true[{key} == g])"
     return Verdict(
         answer, "groups", headline,
-        f"Not for every group, though over all rows the scores are off by {_interval(assessment.estimate)}.",
+        trust,
         f"{'; '.join(told)}{f'; and {more} more' * (more > 0)}.",
         f"Calibrate by {short(by)}: fit one calibrator for each of the {len(rows)} groups.",
         f"{reason} the tolerance, {tolerance:.3g}, by intervals that hold together for all groups",
-        tolerance, None, f"calibrators = {{g: {each} for g in set({key})}}", tuple(shown),
+        tolerance, None, f"calibrators = {{g: {each} for g in set({key})}}\ncalibrators[g].predict_proba(new_scores)  # of group g",
+        tuple(shown),
     )  # fmt: skip
 
 
@@ -264,24 +283,33 @@ def _cost(assessment: Assessment, state: str) -> Verdict | None:
         return None
     value, low, high = with_ends(ROWS * lost.value, ROWS * lost.low, ROWS * lost.high)
     action, command = _recalibration(assessment)
-    if command is not None and lost.recovered > 0:
-        action = f"Recalibrate: saves {number(ROWS * lost.recovered)} per thousand rows, on held-out rows."
+    recovered, helps = number(ROWS * lost.recovered), command is not None and lost.recovered > 0
+    held_out = f"of these {value} per thousand rows, measured on held-out rows"
+    if helps:
+        action = f"Recalibrate: saves {recovered} {held_out}."
     acting, where = "acting on them", _where(assessment, DISTRUST)
     if lost.threshold is not None:
         (alarm, _), (_, miss) = lost.matrix
-        acting = f"acting from a score of {lost.threshold:.3g} on (false alarm {alarm:.6g}, miss {miss:.6g})"
+        acting = f"with costs of {alarm:.6g} per false alarm and {miss:.6g} per miss, "
+        acting += f"acting when the score is at least {lost.threshold:.3g}"
     if best is not None and best.gain_low > 0:
-        saved = number(ROWS * best.gain)
-        action = f"{action[:-1]}. Or, on the scores as they are, {best.policy}: saves {saved}."
+        saved, keep = number(ROWS * best.gain), f"keep the scores and {best.policy}"
+        action = f"{action[:-1]}. Or {keep}: saves {saved} {held_out}."
+        if helps:
+            each = f"each saves {saved}" if saved == recovered else f"they save {recovered} and {saved}"
+            action = (
+                f"Do one of the two: recalibrate and keep acting at {best.implied_threshold:.3g}, or {keep}; "
+            )
+            action += f"{each} {held_out}."
         if 0 < best.value < math.inf:
             ends = [f"{end:.3g}" for end in sorted((best.implied_threshold, best.value))]
             late = best.value < best.implied_threshold
-            kind = "one should act, and does not" if late else "one acts, and should not"
-            where = f"Between scores of {' and '.join(ends)} {kind}. {where}"
+            kind = "do not trigger the action but should" if late else "trigger the action but should not"
+            where = f"Scores from {' to '.join(ends)} {kind}. {where}"
     return Verdict(
         DISTRUST, "cost", f"Acting on these scores costs {value} more per thousand rows than necessary.",
-        f"No: {acting} costs {number(ROWS * lost.cost)} per thousand rows, and calibrated scores would save "
-        f"{value} ({low} to {high}) of that.",
+        f"No: {acting} costs {number(ROWS * lost.cost)} per thousand rows, of which calibrated scores would "
+        f"save an estimated {value} ({low} to {high}).",
         where, action,
         f"the interval of the decision regret, {low} to {high} per thousand rows, excludes 0",
         assessment.tolerance, None, command,
@@ -308,8 +336,9 @@ def _where(assessment: Assessment, state: str) -> str:
         return f"Off for {len(bad)} of {counted(len(assessment.by_class), 'class')}: {names}."
     ranges = text.score_ranges(assessment, assessment.tolerance if state == TRUST else 0.0)
     if state == UNKNOWN and "too high" not in ranges and "too low" not in ranges:
-        near = text.dense_score(assessment) or "no score has ten rows near it"
-        return f"Not known for any score: {near}."
+        near = text.dense_score(assessment)
+        no_error = f"No error found at any single score, and none ruled out: {near}."
+        return no_error if near else "Too few rows to tell at any score: none has ten rows near it."
     subgroups = text.off_subgroups(assessment) if state in (CARE, DISTRUST) else ""
     return f"{ranges[0].upper()}{ranges[1:]}. {subgroups}".rstrip()
 
@@ -323,7 +352,10 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
         many = counted(recalibration.rows, "row")
         return f"Collect more rows to recalibrate on: with {many} no method is sure to help.", None
     method = "" if recalibration.method == "auto" else repr(recalibration.method)
-    command = recalibration.command or f"calibrator = calibrant.Calibrator({method}).fit(y_prob, y_true)"
+    fit = f"calibrator = calibrant.Calibrator({method}).fit(y_prob, y_true)"
+    command = f"{fit}\ncalibrator.predict_proba(new_scores)"
+    if recalibration.command is not None:
+        command = "\n".join(filter(None, (recalibration.command, recalibration.apply_command)))
     before, after = recalibration.before, recalibration.after
     if after >= before:
         return "Recalibrate, which lowers the log loss.", command

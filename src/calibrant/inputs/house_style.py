@@ -12,7 +12,8 @@ BLUE, ORANGE, HIGH, LOW = "#0072b2", "#b34700", "#a33c00", "#005a8f"
 
 CALIBRATED, EXPECTED = "calibrated", "expected if calibrated"
 # Which side of the frequency a score lies on, and the colours of the sides.
-SIDES, SIDE_COLORS = ("score too high", "score too low", "in line"), (HIGH, LOW, SOFT)
+NO_ERROR = "no error found"
+SIDES, SIDE_COLORS = ("score too high", "score too low", NO_ERROR), (HIGH, LOW, SOFT)
 GAP = "calibration gap (frequency minus score)"
 # A largest bar this many times the median one asks for a log scale.
 DWARFED = 25.0
@@ -22,7 +23,7 @@ def sides(score: Any, low: Any, high: Any) -> Any:
     """Return which of `SIDES` holds for scores whose frequencies lie between `low` and `high`.
 
     >>> [SIDES[k] for k in sides([0.7, 0.3, 0.5], [0.4] * 3, [0.6] * 3)]
-    ['score too high', 'score too low', 'in line']
+    ['score too high', 'score too low', 'no error found']
     """
     return np.select([np.less(high, score), np.greater(low, score)], [0, 1], 2)
 

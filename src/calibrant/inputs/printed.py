@@ -16,9 +16,10 @@ WIDTH = 80
 LONGEST_LABEL = 28
 # Width to which names in a table are shortened at most.
 LEAST_NAME = 12
-# Spaces that are not broken: between a number and its unit, and around the sign of a p-value.
+# Spaces that are not broken: between a number and its unit, in an interval, and around the sign of a p-value.
 _UNIT = re.compile(
     r"(?<=[\d.]) (?=(?:%|points?\b|rows?\b|times\b|per row\b|clusters?\b|folds?\b))"
+    r"|(?<=[\d%]) (?=to [\d−-])|(?<=[\d%] to) (?=[\d−-])"
     r"|(?<=\b1) (?=in \d)|(?<=\b1 in) (?=\d)|(?<=\bp) (?=[=<≤])|(?<=[=≤]) (?=\d)"
 )
 NO_BREAK = "\N{NO-BREAK SPACE}"

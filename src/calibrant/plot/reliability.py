@@ -57,7 +57,7 @@ def diagram(result: ReliabilityDiagram | Assessment, ax: Axes | None = None, *, 
         Whether to write error, sample size and legend into the emptier corner, or above if data lie in both.
     color, label : str, optional
         Colour of all marks, and a name in the legend, for several results on one Axes. Without a colour
-        marks show by theirs whether the score is too high, too low or in line with the frequency.
+        marks show by theirs whether the score is too high, too low, or neither as far as the interval tells.
     scale : {"linear", "log-odds"}
         Scale of both axes, which always have the same range.
 

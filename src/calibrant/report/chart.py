@@ -264,6 +264,8 @@ def _line(
     if coarse:  # in fewer steps, and with fewer corners
         step = np.ceil(2 * step) / 2
     side = np.full(at.shape, 2) if shown.low is None else sides(shown.score, shown.low, shown.high)
+    if not step.any():
+        return []  # a line without any band would look certain
     side[step == 0] = 2
     for run in (run for k in (0, 1) for run in runs(side == k)):
         if at[run.stop - 1] - at[run.start] < SLIVER * x.length:
@@ -341,7 +343,7 @@ def _bins(diagram: ReliabilityDiagram, x: Axis, y: Axis) -> list[Markup]:
 
 def _size(rows: float, n: float) -> str:
     """Return the rows behind a point, or their effective number where that of all rows is one."""
-    return counted(round(rows), "row") if size_name(n) == "rows" else f"effective sample size {rows:,.0f}"
+    return counted(round(rows), "row") if size_name(n) == "rows" else f"effective n {rows:,.0f}"
 
 
 def _histogram(frame: Frame, x: Axis, curve: ReliabilityCurve) -> list[Markup]:

@@ -20,6 +20,7 @@ from calibrant.assessment.assessment import SubgroupResult
 from calibrant.assessment.probability_transfer import pairs, predicted
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.result import expected_if_calibrated, p_text, remarks
+from calibrant.inputs.house_style import NO_ERROR
 from calibrant.inputs.printed import unbroken
 from calibrant.inputs.wording import (
     count,
@@ -89,6 +90,7 @@ def page(assessment: Assessment) -> str:
         picture=picture,
         data=_embedded(picture, example),
         size=_size(picture.curve),
+        no_error=NO_ERROR,
         looked_up=looked_up(picture, rejected, example),
         by_estimator=remarks(
             [(ESTIMATOR_NAMES.get(name, name), each, False) for name, each in assessment.by_estimator.items()]
@@ -193,17 +195,15 @@ def picture_of(assessment: Assessment) -> chart.Picture:
 
 
 def row_verdict(row: SubgroupResult, assessment: Assessment, what: str) -> str:
-    """Return what is known of a class or a group: on which side it is off, in line, or neither."""
+    """Return what is known of a class or a group: on which side it is off, that no error was found, or neither."""
     tolerance, n = assessment.tolerance, row.estimate.n
     if what == "class":
         tolerance = min(
             tolerance, REPORT.tolerance_per_rate * max(min(row.observed, n - row.observed), 1.0) / n
         )
     if not row.off(assessment.level):
-        return "in line" if row.estimate.high <= tolerance else "cannot tell"
-    if row.gap is None or row.gap.low <= 0 <= row.gap.high:
-        return "off"
-    return "too low" if row.gap.low > 0 else "too high"
+        return NO_ERROR if row.estimate.high <= tolerance else "cannot tell"
+    return wording.gap_side(row) or "off"
 
 
 def _answer_curves(assessment: Assessment, curve: ReliabilityCurve) -> dict[str, ReliabilityCurve]:
@@ -248,8 +248,8 @@ def looked_up(picture: chart.Picture, sure: bool, example: float | None = None) 
         if not (np.isfinite(at.value) and np.isfinite(at.low)):
             rows.append({"score": score, "known": False, "example": False})
             continue
-        word = "too high" if at.high < score else "too low" if at.low > score else "in line"
-        word = word if sure or word == "in line" else "unclear"
+        word = "too high" if at.high < score else "too low" if at.low > score else NO_ERROR
+        word = word if sure or word == NO_ERROR else "unclear"
         few = at.n_eff < REPORT.assessed_rows
         rows.append(
             {
@@ -267,7 +267,7 @@ def looked_up(picture: chart.Picture, sure: bool, example: float | None = None) 
 
 def _size(curve: ReliabilityCurve) -> str:
     """Return what the numbers behind the scores of a curve are called."""
-    return size_name(curve.n) if curve.discrete else "effective n"
+    return "rows" if curve.discrete and size_name(curve.n) == "rows" else "effective n"
 
 
 def _embedded(picture: chart.Picture, example: float | None) -> Markup:
