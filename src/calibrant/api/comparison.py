@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @inputs.helpful
 def compare(
-    y_true: ArrayLike,
-    models: Mapping[str, Any],
+    y_true: ArrayLike | Mapping[str, ArrayLike] | Mapping[str, Sketch],
+    models: Mapping[str, Any] | None = None,
     *,
     baseline: str | None = None,
     notion: str | None = None,
@@ -34,28 +34,39 @@ def compare(
     level: float = 0.95,
     rng: Seed = 0,
     n_resamples: int | None = None,
-    sample_weight: ArrayLike | None = None,
-    counts: ArrayLike | None = None,
-    cluster: ArrayLike | None = None,
+    paired: bool | None = None,
+    sample_weight: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    counts: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    cluster: ArrayLike | Mapping[str, ArrayLike] | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
 ) -> Comparison:
-    """Compare the calibration errors of several models on the same labels, paired by row.
+    """Compare the calibration errors of several models, or of one model on several samples.
+
+    Models that are scored on the same rows, or on the same clusters, are paired: the interval of a difference
+    uses the correlation of what each row or cluster contributes to the two errors. Other samples are treated
+    as independent.
 
     Parameters
     ----------
-    y_true : array of shape (N,)
-        Labels.
-    models : mapping from name to scores
-        Scores of each model, as `y_prob` of `ece`.
+    y_true : array of shape (N,) or mapping from name to array or Sketch
+        Labels of all models; or the labels of each model, as when each has answers of its own that are right
+        or wrong. A mapping to sketches replaces all arguments about rows, classes and notion.
+    models : mapping from name to scores, optional
+        Scores of each model, as `y_prob` of `ece`; omitted for sketches.
     baseline : str, optional
         Model that the others are compared with; by default the first.
-    notion, estimator, norm, level, rng, n_resamples, sample_weight, counts, cluster, labels, pos_label
-        As for `estimate`.
-    progress, percent
+    paired : bool, optional
+        Whether rows belong together: rows with the same cluster if clusters are given, otherwise rows at the
+        same position. False treats the samples as independent. By default models are paired if they have
+        clusters in common or, without clusters, equally many rows. Sketches are never paired.
+    sample_weight, counts, cluster : array of shape (N,) or mapping from name to array, optional
+        As for `estimate`; one array for all models, or one for each. Clusters of different models are matched
+        by their ids, and may have different numbers of rows.
+    notion, estimator, norm, level, rng, n_resamples, labels, pos_label, progress, percent
         As for `estimate`.
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
@@ -64,11 +75,13 @@ def compare(
     Returns
     -------
     Comparison
-        Estimates of all models, and the difference of each model from the baseline.
+        Estimates of all models, and the difference of each model from the baseline. `pairing` says what the
+        intervals of the differences assume, and `cautions` whether accuracies differ.
 
     See Also
     --------
     estimate : One model.
+    Sketch : Sums of rows, to be compared without the rows.
 
     Examples
     --------
@@ -79,36 +92,146 @@ def compare(
     >>> result = calibrant.compare(outcome, {"sharp": score**2, "plain": score}, baseline="plain", rng=0)
     >>> result.differences["sharp"].low > 0
     True
+
+    Two models that answer the same 500 questions, one of them twice:
+
+    >>> question = np.arange(500)
+    >>> confidence = {"a": rng.random(500), "b": rng.random(1000)}
+    >>> right = {"a": rng.random(500) < confidence["a"], "b": rng.random(1000) < confidence["b"] ** 2}
+    >>> ids = {"a": question, "b": np.tile(question, 2)}
+    >>> result = calibrant.compare(right, confidence, notion="correctness", cluster=ids)
+    >>> result.pairing, result.differences["b"].low > 0
+    ('paired by cluster', True)
+
+    Sketches of two weeks:
+
+    >>> last = calibrant.Sketch().update(outcome, score)
+    >>> this = calibrant.Sketch().update(outcome[:1500], score[:1500] ** 2)
+    >>> result = calibrant.compare({"last": last, "this": this})
+    >>> result.pairing, result.differences["this"].low > 0
+    ('independent samples', True)
     """
     from calibrant.curves import rename_classes
     from calibrant.inference.comparison import compare_tasks
     from calibrant.inference.estimate import count_steps
 
+    samples = _samples(y_true, models, sample_weight=sample_weight, counts=counts, cluster=cluster)
+    names = list(samples)
     check_canonical_options(notion, clustered=cluster is not None, norm=norm)
-    if not isinstance(models, Mapping) or len(models) < 2:
-        got = f"{len(models)} of them" if isinstance(models, Mapping) else type(models).__name__
-        raise inputs.InputError("models", "map at least two names to scores", models, got=got)
-    names = [str(name) for name in models]
     if baseline is not None:
         inputs.check_choice("baseline", baseline, tuple(names))
-    first = names[0] if baseline is None else baseline
-    if is_sketch(y_true):
-        raise inputs.InputTypeError("y_true", "be labels", y_true, got="a sketch, which has no rows")
     seed, tasks = inputs.seeded(rng), {}
-    inputs.same_rows(**{f"model {name!r}": scores for name, scores in models.items()})
-    for name, scores in zip(names, models.values(), strict=True):
+    for name, sample in samples.items():
         with inputs.within(f"model {name!r}"):
-            arguments = y_true, scores, notion, sample_weight, labels, pos_label, cluster
-            tasks[name] = build_task(*arguments, counts=counts, percent=percent)
+            rows = sample["y_true"], sample["y_prob"], notion, sample["sample_weight"], labels, pos_label
+            more = {"counts": sample["counts"], "percent": percent, "estimator": estimator}
+            tasks[name] = build_task(*rows, sample["cluster"], **more)
+    _check_same_subject(tasks)
+    is_paired, units = _units(samples, tasks, paired)
+    first = samples[names[0]]["y_true"]
+    called = class_names_of(first, tasks[names[0]].labels, class_names)
+    options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
+    options |= {"n_resamples": n_resamples, "paired": is_paired, "units": units}
+    steps = inputs.Steps(inputs.progress(progress), sum(map(count_steps, tasks.values())))
+    comparison = compare_tasks(tasks, names[0] if baseline is None else baseline, step=steps, **options)
+    return rename_classes(comparison, called)
+
+
+#: The arguments about the rows of a model.
+_Sample = dict[str, Any]
+
+
+def _samples(y_true: Any, models: Any, **about_rows: Any) -> dict[str, _Sample]:
+    """Return the arguments of each model; those that are mappings have one entry for each model."""
+    given = y_true if models is None else models
+    if not isinstance(given, Mapping) or len(given) < 2:
+        got = f"{len(given)} of them" if isinstance(given, Mapping) else type(given).__name__
+        raise InputError("models", "map at least two names to scores", given, got=got)
+    names = [str(name) for name in given]
+    arguments = {"y_true": y_true, **about_rows, "y_prob": dict.fromkeys(names) if models is None else models}
+    samples: dict[str, _Sample] = {name: {} for name in names}
+    for argument, value in arguments.items():
+        values = value if isinstance(value, Mapping) else dict.fromkeys(names, value)
+        if {str(name) for name in values} != {*names}:
+            rule, got = f"have the names of the models, {inputs.show(*names)}", inputs.show(*values)
+            raise InputError(argument, rule, got=got)
+        for name, each in values.items():
+            samples[str(name)][argument] = each
+    if models is None and not all(map(is_sketch, y_true.values())):
+        raise InputTypeError("models", "map names to scores, unless y_true maps them to sketches", None)
+    if models is not None and (is_sketch(y_true) or any(map(is_sketch, _values(y_true, models)))):
+        got = "a sketch, which has no rows"
+        hint = "compare sketches with each other: compare({'a': sketch, 'b': sketch})"
+        raise InputTypeError("y_true", "be labels", y_true, got=got, hint=hint)
+    if not isinstance(y_true, Mapping):
+        inputs.same_rows(**{f"model {name!r}": scores for name, scores in models.items()})
+    return samples
+
+
+def _values(*arguments: Any) -> Iterator[Any]:
+    """Iterate over the values of those arguments that are mappings."""
+    return (value for argument in arguments if isinstance(argument, Mapping) for value in argument.values())
+
+
+def _check_same_subject(tasks: Mapping[str, CalibrationTask]) -> None:
+    """Refuse models that are measured by different notions, or about different classes."""
     notions = {name: task.notion.name for name, task in tasks.items()}
     if len(set(notions.values())) > 1:
         hint = "vectors and matrices differ: name the notion"
-        raise inputs.InputError("models", "all use the same notion", notions, hint=hint)
-    called = class_names_of(y_true, tasks[names[0]].labels, class_names)
-    options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
-    steps = inputs.Steps(inputs.progress(progress), sum(map(count_steps, tasks.values())))
-    comparison = compare_tasks(tasks, first, step=steps, n_resamples=n_resamples, **options)
-    return rename_classes(comparison, called)
+        raise InputError("models", "all use the same notion", notions, hint=hint)
+    notion = next(iter(tasks.values())).notion
+    if notion.tells_accuracy or notion.top:
+        return  # which any number of classes has
+    classes = {name: {task.label} if notion.is_binary else {*task.labels} for name, task in tasks.items()}
+    first, *others = classes.values()
+    if any(other != first for other in others):
+        got = ", ".join(f"{inputs.show(*labels)} for {name!r}" for name, labels in classes.items())
+        raise InputError("models", "all be about the same classes", got=got)
+
+
+def _units(
+    samples: Mapping[str, _Sample], tasks: Mapping[str, CalibrationTask], paired: bool | None
+) -> tuple[bool, dict[str, Array] | None]:
+    """Return whether the models are paired, and the unit of each row unless that is its place."""
+    if paired is False:
+        return False, None
+    first, *others = samples.values()
+    own = {argument for argument in first if any(each[argument] is not first[argument] for each in others)}
+    weights = {
+        k: each["counts"] if each["counts"] is not None else each["sample_weight"]
+        for k, each in samples.items()
+    }
+    clusters = {k: each["cluster"] for k, each in samples.items() if each["cluster"] is not None}
+    units, obstacle = None, ""
+    if is_sketch(first["y_true"]):
+        obstacle = "sketches, which hold sums of rows"
+    elif own <= {"y_prob"}:
+        pass
+    elif len(clusters) == len(samples):
+        units = inputs.matched_clusters(
+            {k: inputs.cluster_ids(each, samples[k]["y_true"], weights[k]) for k, each in clusters.items()}
+        )
+        distinct = np.concatenate([np.unique(code) for code in units.values()])
+        if np.unique(distinct).size == distinct.size:
+            obstacle = "models that share no cluster"
+    elif clusters:
+        obstacle = "models with and without clusters"
+    elif "counts" in own:
+        obstacle = "models that count their rows differently"
+    else:
+        rows = {name: len(inputs.read("y_true", each["y_true"])[0]) for name, each in samples.items()}
+        if len({*rows.values()}) > 1:
+            obstacle = f"samples of {inputs.show(*rows.values())} rows"
+        elif "sample_weight" in own:  # rows without weight are left out
+            units = {
+                name: np.flatnonzero(
+                    np.ones(rows[name]) if weight is None else inputs.read("sample_weight", weight)[0]
+                )
+                for name, weight in weights.items()
+            }
+    if paired and obstacle:
+        raise InputError("paired", "be False or left out", paired, got=f"True for {obstacle}")
+    return not obstacle, units
 
 
 @inputs.helpful
