@@ -327,6 +327,17 @@ def _of_sketch(file: str, given: dict[str, Any]) -> CommandInput:
     return _of_sums({None: sketch}, origin(file, sketch.totals.rows) | {"read": "sums"}, name_of(file))
 
 
+def sums_of(files: Sequence[str], given: dict[str, Any]) -> list[CommandInput]:
+    """Return the sums of files, some of which hold sketches; rows are summed by the notion of a sketch."""
+    from calibrant.data.files import is_sketch
+
+    sketches = {file: is_sketch(file) for file in files}
+    columns = {} if all(sketches.values()) else dict.fromkeys(COLUMNS)  # those are of the files of rows
+    sources = {file: _of_sketch(file, given | columns) for file in files if sketches[file]}
+    rows = given | {"notion": next(iter(sources.values())).notion.name}
+    return [sources[file] if sketches[file] else _of_files(file, rows) for file in files]
+
+
 def _of_sums(
     sketches: Mapping[Any, Sketch], about: dict[str, Any], name: str = "", columns: Sequence[str] = ()
 ) -> CommandInput:

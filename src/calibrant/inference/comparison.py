@@ -53,7 +53,7 @@ UNEQUAL = (
     "smaller estimate is weak evidence that it is better calibrated."
 )
 ACCURACIES = (
-    "The accuracies of {!r} and {!r} differ, {} and {} (difference {}): errors of models with different "
+    "The accuracies of {!r} and {!r} are {} and {}, a difference of {}: errors of models with different "
     "accuracy are not directly comparable."
 )
 
@@ -118,7 +118,7 @@ class ErrorDifference(Printed, Serializable):
         difference = with_interval(self.value, self.low, self.high, self.level, "+")
         yield f"{short(self.model, 12)} - {short(self.baseline, 12)}", difference
         yield "test", f"{p_value(self.p_value, LEAST_P, '<')} (H0: equal calibration errors)"
-        yield "samples", "paired" if self.paired else INDEPENDENT
+        yield "comparison", "paired" if self.paired else INDEPENDENT
 
     def __repr__(self) -> str:
         value, low, high = with_ends(self.value, self.low, self.high, "+")
@@ -183,7 +183,7 @@ class Comparison(Printed, Serializable):
         yield "tests", "H0: the model is calibrated; H0: equal calibration errors"
         yield "notion", about(first.notion, first.label)
         yield "estimator", first.estimator
-        yield "samples", self.pairing
+        yield "comparison", self.pairing
         sizes = {name: sample_size(each.n, each.clusters) for name, each in self.estimates.items()}
         different = len({*sizes.values()}) > 1
         yield "data", "; ".join(f"{k}: {v}" for k, v in sizes.items()) if different else sizes[self.baseline]
