@@ -48,7 +48,7 @@ def test_a_sketch_is_known_by_its_content(folder, name):
         (["ece", "a.sketch", "--label", "y"], "which has no columns; leave out --label"),
         (["report", "a.sketch", "--groups", "day"], "leave out --groups"),
         (["ece", "a.sketch", "--notion", "classwise"], "is a sketch of --notion binary"),
-        (["compare", "a.sketch", "a.csv"], "got a sketch, which holds sums; calibrant ece, curve, check"),
+        (["compare", "a.sketch", "a.csv", "--cluster", "day"], "a sketch has no clusters"),
         (["recommend", "a.sketch"], "got a sketch, which holds sums; calibrant ece, curve, check"),
         (["ece", "empty.sketch"], "is a sketch of no rows"),
         (["ece", "cut.sketch"], "cut.sketch: sketch must be a whole file"),

@@ -198,6 +198,10 @@ def _rows(
         values = {name: getattr(each, argument) for name, each in data.items()}
         is_given = getattr(first, argument) is not None
         arguments[argument] = values if own and is_given else getattr(first, argument)
+    clusters = {name: each.cluster for name, each in data.items() if each.cluster is not None}
+    if own and len({ids.dtype.kind for ids in clusters.values()}) > 1:
+        # Ids that are all numbers in one file are text where another one has words too.
+        arguments["cluster"] = {name: ids.astype(str) for name, ids in clusters.items()}
     rows = {name: len(each.y_prob) for name, each in data.items()}
     return arguments, {"rows": rows if own else len(first.y_prob)}
 
@@ -210,7 +214,7 @@ def _names(files: tuple[str, ...]) -> list[str]:
     """
     names: list[str] = []
     for file in files:
-        stem = name = stem_of(file)
+        stem = name = stem_of(file).removesuffix(".sketch")
         k = 2
         while name in names:
             name, k = f"{stem}-{k}", k + 1
