@@ -28,12 +28,12 @@ def simulate(seed=0):
     """Return question, confidence and correctness of each answer of each model."""
     rng = np.random.default_rng(seed)
     difficulty = rng.normal(0, 1, QUESTIONS)
-    luck = rng.normal(0, 0.7, QUESTIONS)  # what all models get right or wrong, whatever their confidence
+    common = rng.normal(0, 0.7, QUESTIONS)  # what all models get right or wrong, whatever their confidence
     answers = {}
     for name, (skill, power) in MODELS.items():
         question = np.repeat(np.arange(QUESTIONS), rng.integers(0, 6, QUESTIONS))
         signal = skill - difficulty[question] + rng.normal(0, 0.5, len(question))
-        noise = luck[question] + rng.normal(0, np.sqrt(1 - 0.7**2), len(question))
+        noise = common[question] + rng.normal(0, np.sqrt(1 - 0.7**2), len(question))
         # The noise is standard normal, so that an answer is right with probability 1 / (1 + exp(-2 signal)).
         chance = 1 / (1 + np.exp(-2 * signal))
         right = ndtr(noise) < chance

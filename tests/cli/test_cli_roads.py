@@ -49,7 +49,7 @@ def test_a_sketch_is_known_by_its_content(folder, name):
         (["report", "a.sketch", "--groups", "day"], "leave out --groups"),
         (["ece", "a.sketch", "--notion", "classwise"], "is a sketch of --notion binary"),
         (["compare", "a.sketch", "a.csv", "--cluster", "day"], "a sketch has no clusters"),
-        (["recommend", "a.sketch"], "got a sketch, which holds sums; calibrant ece, curve, check"),
+        (["recommend", "a.sketch"], "got a sketch, which holds sums; calibrant ece, curve, compare"),
         (["ece", "empty.sketch"], "is a sketch of no rows"),
         (["ece", "cut.sketch"], "cut.sketch: sketch must be a whole file"),
     ],

@@ -121,17 +121,23 @@ def test_the_same_labels_for_each_model_are_the_labels_of_all(clustered, correla
         )
 
 
-def test_own_weights_match_rows_by_place_where_some_have_none():
+def test_rows_of_different_weights_are_paired_by_their_clusters_only():
     y, models, _ = shared_rows()
     models = {name: models[name] for name in "ab"}
     weight = np.random.default_rng(6).integers(0, 3, len(y)).astype(float)
     weights = {"a": weight, "b": np.where(weight == 2, 0, weight)}
-    found = calibrant.compare(y, models, sample_weight=weights, **FAST)
-    clusters = calibrant.compare(y, models, sample_weight=weights, cluster=np.arange(len(y)), **FAST)
-    assert found.pairing == "paired by row"
-    one, other = found.differences["b"], clusters.differences["b"]
-    assert one.correlation == pytest.approx(other.correlation)
-    assert 0 < one.correlation < 1
+    plain = calibrant.compare(y, models, sample_weight=weights, **FAST)
+    found = calibrant.compare(y, models, sample_weight=weights, cluster=np.arange(len(y)), **FAST)
+    assert (plain.pairing, found.pairing) == ("independent samples", "paired by cluster")
+    rows = []
+    for name in models:
+        kept = weights[name] > 0
+        data = predictions(y, models[name], sample_weight=weights[name])
+        value = contributions(CalibrationTask.of(data, get_notion("binary")))
+        rows.append(list(zip(value, weights[name][kept], np.flatnonzero(kept).tolist(), strict=True)))
+    correlation = found.differences["b"].correlation
+    assert correlation == pytest.approx(correlation_of_clusters(*rows), abs=1e-12)
+    assert 0 < correlation < 1
 
 
 def test_samples_of_different_sizes_are_independent(two):
@@ -263,7 +269,7 @@ BOTH = {"a": P, "b": P[::-1]}
         ),
         (
             lambda: calibrant.compare(Y, BOTH, counts={"a": Y + 1, "b": Y + 2}, paired=True),
-            "True for models that count their rows differently",
+            "True for models that weight their rows differently",
         ),
         (
             lambda: calibrant.compare(Y, BOTH, cluster={"a": [1, 1, 2, 2, 3, 3], "b": None}, paired=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +62,8 @@ def compare(
     paired : bool, optional
         Whether rows belong together: rows with the same cluster if clusters are given, otherwise rows at the
         same position. False treats the samples as independent. By default models are paired if they have
-        clusters in common or, without clusters, equally many rows. Sketches are never paired.
+        clusters in common or, without clusters, equally many rows and the same weights. Sketches are never
+        paired.
     sample_weight, counts, cluster : array of shape (N,) or mapping from name to array, optional
         As for `estimate`; one array for all models, or one for each. Clusters of different models are matched
         by their ids, and may have different numbers of rows.
@@ -159,18 +160,15 @@ def _samples(y_true: Any, models: Any, **about_rows: Any) -> dict[str, _Sample]:
             samples[str(name)][argument] = each
     if models is None and not all(map(is_sketch, y_true.values())):
         raise InputTypeError("models", "map names to scores, unless y_true maps them to sketches", None)
-    if models is not None and (is_sketch(y_true) or any(map(is_sketch, _values(y_true, models)))):
+    if models is not None and any(
+        is_sketch(each[name]) for each in samples.values() for name in ("y_true", "y_prob")
+    ):
         got = "a sketch, which has no rows"
         hint = "compare sketches with each other: compare({'a': sketch, 'b': sketch})"
         raise InputTypeError("y_true", "be labels", y_true, got=got, hint=hint)
     if not isinstance(y_true, Mapping):
         inputs.same_rows(**{f"model {name!r}": scores for name, scores in models.items()})
     return samples
-
-
-def _values(*arguments: Any) -> Iterator[Any]:
-    """Iterate over the values of those arguments that are mappings."""
-    return (value for argument in arguments if isinstance(argument, Mapping) for value in argument.values())
 
 
 def _check_same_subject(tasks: Mapping[str, CalibrationTask]) -> None:
@@ -216,19 +214,12 @@ def _units(
             obstacle = "models that share no cluster"
     elif clusters:
         obstacle = "models with and without clusters"
-    elif "counts" in own:
-        obstacle = "models that count their rows differently"
+    elif own & {"sample_weight", "counts"}:
+        obstacle = "models that weight their rows differently, without clusters"
     else:
-        rows = {name: len(inputs.read("y_true", each["y_true"])[0]) for name, each in samples.items()}
-        if len({*rows.values()}) > 1:
-            obstacle = f"samples of {inputs.show(*rows.values())} rows"
-        elif "sample_weight" in own:  # rows without weight are left out
-            units = {
-                name: np.flatnonzero(
-                    np.ones(rows[name]) if weight is None else inputs.read("sample_weight", weight)[0]
-                )
-                for name, weight in weights.items()
-            }
+        rows = [len(inputs.read("y_true", each["y_true"])[0]) for each in samples.values()]
+        if len({*rows}) > 1:
+            obstacle = f"samples of {inputs.show(*rows)} rows"
     if paired and obstacle:
         raise InputError("paired", "be False or left out", paired, got=f"True for {obstacle}")
     return not obstacle, units

@@ -83,9 +83,7 @@ def compare(
     Examples:
       calibrant compare old.csv new.csv
       calibrant compare both.csv --model old='p_old_*' --model new='p_new_*'
-      calibrant compare last.csv this.csv --unpaired
       calibrant compare last.sketch this.sketch --max-worse 0.005
-      calibrant compare a.csv b.csv --correct right --confidence conf --cluster question
     """
     from calibrant.data.files import is_sketch
 

@@ -67,7 +67,7 @@ def words() -> Words:
             "ece": "calibrant ece prints it",
             "percent": "or give --percent",
             "scores": "these may be predicted labels: name the scores by --scores",
-            "sketch": "calibrant ece, curve, check and report take the file itself",
+            "sketch": "calibrant ece, curve, compare, check and report take the file itself",
             "sample_weight": "for importance weights give --sample-weight",
             "whole": "calibrant ece, compare, check and report measure canonical calibration",
         },

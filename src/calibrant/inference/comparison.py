@@ -243,54 +243,47 @@ def compare_tasks(
             options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
             estimates[name] = estimate(task, step=step, n_resamples=n_resamples, **options)
         step()
-    errors = _matched(tasks, baseline, contributions, units) if paired else None
+    of_errors = _correlations(tasks, baseline, contributions, units) if paired else {}
+    of_outcomes: dict[str, float] = {}
     tells_accuracy = tasks[baseline].notion.tells_accuracy
-    outcomes = _matched(tasks, baseline, _outcomes, units) if paired and tells_accuracy else None
+    if paired and tells_accuracy:
+        of_outcomes = _correlations(tasks, baseline, _outcomes, units)
     differences = {}
     for name, result in estimates.items():
-        if name == baseline:
-            continue
-        names = name, baseline
-        is_paired = paired and (units is None or np.intersect1d(units[name], units[baseline]).size > 0)
-        pair, weight = _pair(errors if is_paired else None, *names)
-        change = difference(names, (result, estimates[baseline]), pair, weight)
-        accuracy = None
-        if tells_accuracy:
-            pair, weight = _pair(outcomes if is_paired else None, *names)
-            rho = 0.0 if pair is None else _correlation(*pair, weight)
-            accuracy = _accuracy_difference((tasks[name], tasks[baseline]), rho, level)
-        differences[name] = replace(change, accuracy=accuracy)
+        if name != baseline:
+            change = difference((name, baseline), (result, estimates[baseline]), of_errors.get(name))
+            if tells_accuracy:
+                pair, rho = (tasks[name], tasks[baseline]), of_outcomes.get(name, 0.0)
+                change = replace(change, accuracy=_accuracy_difference(pair, rho, level))
+            differences[name] = change
     return Comparison(MappingProxyType(estimates), MappingProxyType(differences), baseline)
 
 
-#: Values of each model that belong together, of its rows or their sums over clusters, and weights of these.
-_Matched = tuple[Mapping[str, Array], Array | None]
-
-
-def _matched(
+def _correlations(
     tasks: Mapping[str, CalibrationTask],
     baseline: str,
     value: Callable[[CalibrationTask], Array],
     units: Mapping[str, Array] | None,
-) -> _Matched:
-    """Return a value of each row of each model, summed over the units or clusters."""
-    values = {name: value(task) for name, task in tasks.items()}
+) -> dict[str, float]:
+    """Return the correlation of each model's sums of a value of its rows with those of the baseline.
+
+    Models that have no unit in common with the baseline are left out.
+    """
+    values, task = {name: value(task) for name, task in tasks.items()}, tasks[baseline]
+    weight = _weight(task)
     if units is not None:
         # Units that a model has no rows of add nothing to its estimate.
         size = 1 + max(int(code.max()) for code in units.values())
-        return {k: by_cluster(rows, units[k], _weight(tasks[k]), size) for k, rows in values.items()}, None
-    task = tasks[baseline]
-    if task.cluster is None or task.designs is None:
-        return values, _weight(task)
-    # Contributions are summed by cluster, because only clusters are independent.
-    return {name: by_cluster(rows, task.cluster, _weight(task)) for name, rows in values.items()}, None
-
-
-def _pair(
-    matched: _Matched | None, model: str, baseline: str
-) -> tuple[tuple[Array, Array] | None, Array | None]:
-    """Return the values of two models, and their weights; none of independent samples."""
-    return (None, None) if matched is None else ((matched[0][model], matched[0][baseline]), matched[1])
+        values = {k: by_cluster(rows, units[k], _weight(tasks[k]), size) for k, rows in values.items()}
+        weight = None
+    elif task.cluster is not None and task.designs is not None:
+        # Contributions are summed by cluster, because only clusters are independent.
+        values, weight = {k: by_cluster(rows, task.cluster, weight) for k, rows in values.items()}, None
+    return {
+        name: _correlation(each, values[baseline], weight)
+        for name, each in values.items()
+        if units is None or np.intersect1d(units[name], units[baseline]).size
+    }
 
 
 def _weight(task: CalibrationTask) -> Array | None:
@@ -342,19 +335,18 @@ def contributions(task: CalibrationTask) -> Array:
 def difference(
     names: tuple[str, str],
     estimates: tuple[Estimate, Estimate],
-    contributions_pair: tuple[Array, Array] | None,
-    weight: Array | None,
+    correlation: float | None,
 ) -> ErrorDifference:
     """Return the interval of a difference from two intervals and the correlation of the estimates.
 
-    Independent samples have no pair of contributions; their estimates are uncorrelated.
+    Independent samples have no correlation.
 
     The variance of each estimate is recovered from the limit of its interval on the relevant side (MOVER, Zou
     and Donner), so that the asymmetry of the intervals is kept.
     """
     model, baseline = estimates
     max_error = get_notion(model.notion).max_error(model.norm)
-    rho = 0.0 if contributions_pair is None else _correlation(*contributions_pair, weight)
+    rho = correlation or 0.0
     value = model.value - baseline.value
     lower_margin = _mover_margin(model.value - model.low, baseline.high - baseline.value, rho)
     upper_margin = _mover_margin(model.high - model.value, baseline.value - baseline.low, rho)
@@ -369,7 +361,7 @@ def difference(
         level=model.level,
         p_value=float(erfc(z / sqrt(2))),
         correlation=rho,
-        paired=contributions_pair is not None,
+        paired=correlation is not None,
     )
 
 
