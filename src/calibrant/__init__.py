@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from calibrant import experiment, plot, published
     from calibrant.api.calibration import (
         assess,
-        compare,
-        compare_calibrators,
         ece,
         estimate,
         lce,
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
         reliability_diagram,
         score_histogram,
     )
+    from calibrant.api.comparison import compare, compare_calibrators
     from calibrant.api.decisions import best_threshold, regret, regret_curve, risk_coverage
     from calibrant.assessment import Assessment
     from calibrant.compiled.versions import show_versions
@@ -53,9 +52,10 @@ if TYPE_CHECKING:
 
 _PACKAGES = {
     "calibrant.api.calibration": (
-        *("assess", "compare", "compare_calibrators", "ece", "estimate", "lce", "mce", "recommend"),
+        *("assess", "ece", "estimate", "lce", "mce", "recommend"),
         *("reliability_curve", "reliability_diagram", "score_histogram"),
     ),
+    "calibrant.api.comparison": ("compare", "compare_calibrators"),
     "calibrant.api.decisions": ("best_threshold", "regret", "regret_curve", "risk_coverage"),
     "calibrant.assessment": ("Assessment",),
     "calibrant.compiled.versions": ("show_versions",),

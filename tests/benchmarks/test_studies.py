@@ -179,6 +179,22 @@ def test_the_study_of_comparisons(pair):
     assert one == pytest.approx(other, abs=0.004)
 
 
+def test_the_study_of_comparisons_of_other_rows():
+    paired = study("paired")
+    for mode in paired.OTHER_MODES:
+        alarms, held, rho = paired.one_cell(("unequal", 120, 3, mode))
+        assert 0 <= alarms <= 1
+        assert held > 0
+        assert (rho == 0) == (not mode.startswith("own"))
+    # Scores of a question are shared, and the chance of an outcome stays that of its row.
+    chance, low, _ = paired.EVERY_PAIR["unequal"](np.random.default_rng(0), 200_000)
+    assert np.abs(chance - low).mean() == pytest.approx(-paired.OTHER_PAIRS["unequal"], abs=1e-3)
+    rows = list(paired.answers(np.random.default_rng(0), "unequal", 100_000, "own-outcomes clusters"))
+    for (outcome, score, question), truth in zip(rows, (0.05, 0.0), strict=True):
+        assert np.bincount(question).max() == 10
+        assert calibrant.ece(outcome, score, estimator="debiased:50") == pytest.approx(truth, abs=0.008)
+
+
 def test_the_study_of_bands():
     bands = study("curve_band")
     assert len({family.name for family in bands.ALL}) == len(bands.ALL)

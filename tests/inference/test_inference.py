@@ -490,7 +490,7 @@ def test_differences_join_the_sides_that_matter():
     other = replace(made, value=0.05, low=0.04, high=0.08)
     a = np.array([1.0, -1.0, 1.0, -1.0])
     b = np.array([1.0, 1.0, -1.0, -1.0])
-    found = paired.difference(("one", "other"), (one, other), (a, b), None)
+    found = paired.difference(("one", "other"), (one, other), paired._correlation(a, b, None))
     assert found.correlation == 0
     assert found.low == pytest.approx(0.05 - np.hypot(0.03, 0.03))
     assert found.high == pytest.approx(0.05 + np.hypot(0.04, 0.01))

@@ -379,7 +379,7 @@ def test_a_comparison_shows_differences_from_the_baseline():
     np.testing.assert_allclose(intervals(panel)[:, :, 0], [[0.021, 0.037], [-0.027, -0.011]])
     assert [(text.get_text(), text.get_position()) for text in panel.texts] == [("baseline", (0, 0))]
     assert panel.get_xlim()[0] < -0.027 < 0 < 0.037 < panel.get_xlim()[1]
-    assert panel.get_xlabel() == "difference from\nlogistic regression"
+    assert panel.get_xlabel() == "difference from\nlogistic regression (paired)"
     ax.figure.canvas.draw()
     left, right = ax.get_window_extent(), panel.get_window_extent()
     assert left.x1 < right.x0

@@ -38,6 +38,23 @@ MOST_ROWS = 1e9
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+def status_of(low: float, high: float, limit: float) -> str:
+    """Return where an interval lies: "pass" within a limit, "fail" above it, else "inconclusive".
+
+    >>> status_of(0.01, 0.02, 0.02), status_of(0.03, 0.05, 0.02), status_of(0.01, 0.03, 0.02)
+    ('pass', 'fail', 'inconclusive')
+    """
+    if high <= limit:
+        return "pass"
+    return "fail" if low > limit else "inconclusive"
+
+
+def tell_verdict(status: str, sentence: str) -> None:
+    """Print a verdict, its first word in colour on a terminal."""
+    word = click.style(status.upper(), fg=COLOURS[status], bold=True) if coloured() else status.upper()
+    click.echo(f"{word}: {printable(sentence)}")
+
+
 def _check_limits(limit: float | None, most: float | None, cost: Any, given: dict[str, Any]) -> None:
     """Refuse none or both of the limits, costs that no limit is of, and a limit that no error can reach."""
     from calibrant.tasks import get_notion
@@ -102,10 +119,7 @@ class Verdict:
     @property
     def status(self) -> str:
         """Say where the interval lies: "pass" within the limit, "fail" above it, else "inconclusive"."""
-        low, high = self.ends
-        if high <= self.limit:
-            return "pass"
-        return "fail" if low > self.limit else "inconclusive"
+        return status_of(*self.ends, self.limit)
 
     @property
     def exit_code(self) -> int:
@@ -290,9 +304,7 @@ def check(
         if as_json:
             tell_json(verdict.to_dict() | source.about)
         else:
-            word = verdict.status.upper()
-            word = click.style(word, fg=COLOURS[verdict.status], bold=True) if coloured() else word
-            click.echo(f"{word}: {printable(verdict.sentence)}")
+            tell_verdict(verdict.status, verdict.sentence)
             if limit is not None:
                 from calibrant.inference.result import class_table
 

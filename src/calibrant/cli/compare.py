@@ -1,17 +1,25 @@
-"""The command that compares models on the same labels."""
+"""The command that compares models, on the same rows or on different ones."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.options import DATA, EXITS, options, read_class_names
-from calibrant.cli.output import Refused, check_outputs, tell, tell_json
-from calibrant.cli.source import name_of, noting, read, refusing, settled, stem_of
+from calibrant.cli.check import CODES, status_of, tell_verdict
+from calibrant.cli.options import DATA, options, read_class_names
+from calibrant.cli.output import Refused, check_outputs, discard, tell, tell_json
+from calibrant.cli.source import name_of, noting, read, refusing, settled, stem_of, sums_of
+from calibrant.inputs.wording import with_interval
 
 if TYPE_CHECKING:
+    from calibrant import Comparison
     from calibrant.data import Data
+
+# The first of these that holds for any model is the verdict.
+WORSE = {"fail": "is worse than", "inconclusive": "may be worse than", "pass": "is not worse than"}
+OTHER_ROWS = "files of other rows need --unpaired"
 
 
 def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -27,7 +35,10 @@ def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
     return models
 
 
-@click.command(epilog=EXITS)
+@click.command(
+    epilog="Exit codes: 0 done, 2 bad input or usage; with --max-worse 0 no model is worse than the "
+    "baseline by more than that, 1 some model is, 3 inconclusive."
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model",
@@ -40,28 +51,89 @@ def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
 @click.option(
     "--baseline", metavar="NAME", help="Model that the others are held against.  [default: the first]"
 )
+@click.option(
+    "--unpaired", is_flag=True, help="The files are independent samples: other rows, each with its labels."
+)
+@click.option(
+    "--max-worse",
+    type=float,
+    metavar="LIMIT",
+    help="How much larger than that of the baseline an error may be; the exit code says whether it is.",
+)
 @options(*DATA, "class_names", "cluster", "notion", "estimator", "norm", "level", "seed", "n_resamples")
 @options("json", "quiet")
 def compare(
     files: tuple[str, ...],
     models: dict[str, tuple[str, ...]],
     baseline: str | None,
+    unpaired: bool,
+    max_worse: float | None,
     estimator: str,
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Compare the calibration of models on the same labels, row by row.
+    """Compare the calibration of models, or of one model on several samples.
 
     Either several files with the same labels in the same order, or one file with the scores of
-    several models, each named by --model.
+    several models, each named by --model. Files of other rows are compared with --unpaired, and so
+    are sketches. With --correct and --confidence each file has its own answers, right or wrong, which
+    are paired by row, or by --cluster where each file has that column.
 
     \b
     Examples:
       calibrant compare old.csv new.csv
       calibrant compare both.csv --model old='p_old_*' --model new='p_new_*'
-      calibrant compare both.csv --model old=p_old --model new=p_new --baseline old --json
+      calibrant compare last.sketch this.sketch --max-worse 0.005
     """
+    from calibrant.data.files import is_sketch
+
     given = settled(given)
+    _check_usage(files, models, given, unpaired, max_worse)
+    if any(map(is_sketch, files)):
+        arguments, about = _sums(files, given)
+    else:
+        arguments, about = _rows(files, models, given, unpaired=unpaired)
+    labels = arguments.get("labels")
+    with refusing(columns=[str(label) for label in labels or ()]), noting():
+        import calibrant
+
+        comparison = calibrant.compare(
+            baseline=baseline,
+            estimator=estimator,
+            norm=given["norm"],
+            level=given["level"],
+            rng=given["seed"],
+            n_resamples=given["n_resamples"],
+            class_names=read_class_names(given["class_names"]),
+            paired=False if unpaired else None,
+            **arguments,
+        )
+    status, sentence = ("pass", "") if max_worse is None else _verdict(comparison, max_worse)
+    about = {"sources": [name_of(file) for file in files]} | about
+    try:
+        if as_json:
+            verdict = {"status": status, "exit_code": CODES[status], "limit": max_worse} if sentence else {}
+            value = next(iter(comparison.differences.values())).value
+            tell_json(
+                {"value": value} | verdict | comparison.to_dict() | {"pairing": comparison.pairing} | about
+            )
+        else:
+            if sentence:
+                tell_verdict(status, sentence)
+            tell(comparison)
+    except BrokenPipeError:  # nobody reads the words; the exit code still tells
+        discard(sys.stdout)
+    raise SystemExit(CODES[status])
+
+
+def _check_usage(
+    files: tuple[str, ...],
+    models: dict[str, tuple[str, ...]],
+    given: dict[str, Any],
+    unpaired: bool,
+    max_worse: float | None,
+) -> None:
+    """Refuse options that contradict each other."""
     if len(files) == 1 and len(models) < 2:
         raise click.UsageError(
             "one file needs --model NAME=SPEC at least twice; otherwise give several files"
@@ -70,47 +142,66 @@ def compare(
         raise click.UsageError("--model is for the models of one file")
     if models and given["scores"]:
         raise click.UsageError("--scores goes with several files; --model names the columns of each model")
+    if models and unpaired:
+        raise click.UsageError("--unpaired is for several files; the models of one file share its rows")
     if files.count("-") > 1:
         raise click.UsageError("standard input can be read only once")
+    if max_worse is not None and not 0 <= max_worse < 2:
+        context = click.get_current_context()
+        reason = f"{max_worse:g} does not lie in [0, 2)"
+        raise click.BadParameter(reason, ctx=context, param_hint="'--max-worse'")
     check_outputs(files, format=given["format"])
+
+
+def _verdict(comparison: Comparison, limit: float) -> tuple[str, str]:
+    """Return whether a model is worse than the baseline by more than a limit, and a sentence about it."""
+    by_status: dict[str, list[str]] = {}
+    for name, each in comparison.differences.items():
+        status = status_of(each.low, each.high, limit)
+        by_status.setdefault(status, []).append(
+            f"{name} {WORSE[status]} {comparison.baseline} by more than {limit:g}: "
+            f"{with_interval(each.value, each.low, each.high, each.level, '+')}"
+        )
+    overall = next(status for status in WORSE if status in by_status)
+    return overall, "; ".join(by_status[overall])
+
+
+def _sums(files: tuple[str, ...], given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the sketches of files, of which some may hold rows, and their numbers of rows."""
+    if given["cluster"] is not None:
+        raise Refused("a sketch has no clusters; leave out --cluster, or give files of rows")
+    sources = dict(zip(_names(files), sums_of(files, given), strict=True))
+    rows = {name: source.about["rows"] for name, source in sources.items()}
+    return {"y_true": {name: source.rows[0] for name, source in sources.items()}}, {"rows": rows}
+
+
+def _rows(
+    files: tuple[str, ...], models: dict[str, tuple[str, ...]], given: dict[str, Any], *, unpaired: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what `calibrant.compare` takes of rows, and their number, by model if each has its own."""
+    own = unpaired or (given["correct"] is not None and not models)
     if models:
         data = read(files[0], given, models=models)
     else:
-        # The weights and the clusters of the first file are those of all.
-        later = given | {"sample_weight": None, "counts": None, "cluster": None}
+        # The weights and the clusters of the first file are those of all, unless each has its own rows.
+        later = given if own else given | {"sample_weight": None, "counts": None, "cluster": None}
         data = {
             name: read(file, later if k else given)[""]
             for k, (name, file) in enumerate(zip(_names(files), files, strict=True))
         }
+    scores, labels, positive = _aligned(data, same_rows=not own)
     first = next(iter(data.values()))
-    scores, labels, positive = _aligned(data)
-    assert first.y_true is not None
-    with refusing(columns=[str(label) for label in labels or ()]), noting():
-        import calibrant
-
-        comparison = calibrant.compare(
-            first.y_true,
-            scores,
-            baseline=baseline,
-            notion=given["notion"],
-            estimator=estimator,
-            norm=given["norm"],
-            level=given["level"],
-            rng=given["seed"],
-            n_resamples=given["n_resamples"],
-            sample_weight=first.sample_weight,
-            counts=first.counts,
-            cluster=first.cluster,
-            labels=labels,
-            pos_label=positive,
-            class_names=read_class_names(given["class_names"]),
-        )
-    if as_json:
-        value = next(iter(comparison.differences.values())).value
-        about = {"sources": [name_of(file) for file in files], "rows": len(first.y_prob)}
-        tell_json({"value": value} | comparison.to_dict() | about)
-    else:
-        tell(comparison)
+    arguments = {"models": scores, "notion": given["notion"], "labels": labels, "pos_label": positive}
+    for argument in ("y_true", "sample_weight", "counts", "cluster"):
+        values = {name: getattr(each, argument) for name, each in data.items()}
+        is_given = getattr(first, argument) is not None
+        arguments[argument] = values if own and is_given else getattr(first, argument)
+    clusters = {name: each.cluster for name, each in data.items() if each.cluster is not None}
+    if own and len({ids.dtype.kind for ids in clusters.values()}) > 1:
+        # Ids that are all numbers in one file are text where another one has words too.
+        arguments["cluster"] = {name: ids.astype(str) for name, ids in clusters.items()}
+    rows = {name: len(each.y_prob) for name, each in data.items()}
+    return arguments, {"rows": rows if own else len(first.y_prob)}
 
 
 def _names(files: tuple[str, ...]) -> list[str]:
@@ -121,7 +212,7 @@ def _names(files: tuple[str, ...]) -> list[str]:
     """
     names: list[str] = []
     for file in files:
-        stem = name = stem_of(file)
+        stem = name = stem_of(file).removesuffix(".sketch")
         k = 2
         while name in names:
             name, k = f"{stem}-{k}", k + 1
@@ -129,13 +220,14 @@ def _names(files: tuple[str, ...]) -> list[str]:
     return names
 
 
-def _aligned(data: dict[str, Data]) -> tuple[dict[str, Any], tuple[Any, ...] | None, Any]:
+def _aligned(data: dict[str, Data], *, same_rows: bool) -> tuple[dict[str, Any], tuple[Any, ...] | None, Any]:
     """Return the scores of every model with their columns in one order, and the class asked about."""
     first_name, first = next(iter(data.items()))
     scores: dict[str, Any] = {}
     order: tuple[Any, ...] | None = None
     for name, model in data.items():
-        _check_same_labels((first_name, first), (name, model))
+        if same_rows:
+            _check_same_labels((first_name, first), (name, model))
         if model.pos_label != first.pos_label:
             raise Refused(
                 f"all models must be about the same class, got {first.pos_label!r} for {first_name!r} "
@@ -162,12 +254,14 @@ def _check_same_labels(first: tuple[str, Data], other: tuple[str, Data]) -> None
     assert b is not None
     if len(a) != len(b):
         raise Refused(
-            f"models must have the same rows, got {len(a)} of {first[0]!r} and {len(b)} of {other[0]!r}"
+            f"models must have the same rows, got {len(a)} of {first[0]!r} and {len(b)} of {other[0]!r}; "
+            f"{OTHER_ROWS}"
         )
     differ = [k for k, (x, y) in enumerate(zip(a.tolist(), b.tolist(), strict=True)) if x != y]
     if differ:
         row = differ[0]
         raise Refused(
             f"models must have the same labels row by row, got {a.tolist()[row]!r} of {first[0]!r} "
-            f"and {b.tolist()[row]!r} of {other[0]!r} at row {row + 1}; they differ in {len(differ)} rows"
+            f"and {b.tolist()[row]!r} of {other[0]!r} at row {row + 1}; they differ in {len(differ)} rows; "
+            f"{OTHER_ROWS}"
         )

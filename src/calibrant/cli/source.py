@@ -67,7 +67,7 @@ def words() -> Words:
             "ece": "calibrant ece prints it",
             "percent": "or give --percent",
             "scores": "these may be predicted labels: name the scores by --scores",
-            "sketch": "calibrant ece, curve, check and report take the file itself",
+            "sketch": "calibrant ece, curve, compare, check and report take the file itself",
             "sample_weight": "for importance weights give --sample-weight",
             "whole": "calibrant ece, compare, check and report measure canonical calibration",
         },
@@ -325,6 +325,17 @@ def _of_sketch(file: str, given: dict[str, Any]) -> CommandInput:
     if given["notion"] is not None and get_notion(given["notion"]) != get_notion(sketch.notion):
         raise Refused(f"{file}: is a sketch of --notion {sketch.notion}, and cannot be asked for another")
     return _of_sums({None: sketch}, origin(file, sketch.totals.rows) | {"read": "sums"}, name_of(file))
+
+
+def sums_of(files: Sequence[str], given: dict[str, Any]) -> list[CommandInput]:
+    """Return the sums of files, some of which hold sketches; rows are summed by the notion of a sketch."""
+    from calibrant.data.files import is_sketch
+
+    sketches = {file: is_sketch(file) for file in files}
+    columns = {} if all(sketches.values()) else dict.fromkeys(COLUMNS)  # those are of the files of rows
+    sources = {file: _of_sketch(file, given | columns) for file in files if sketches[file]}
+    rows = given | {"notion": next(iter(sources.values())).notion.name}
+    return [sources[file] if sketches[file] else _of_files(file, rows) for file in files]
 
 
 def _of_sums(

@@ -335,8 +335,10 @@ def _cluster_signs(clusters: int, rng: np.random.Generator, size: int) -> Callab
     return blocks
 
 
-def by_cluster(contribution: Array, cluster: Array, weight: Array | None = None) -> Array:
-    """Return the sum over each cluster of the centred contributions of its rows to an error.
+def by_cluster(
+    contribution: Array, cluster: Array, weight: Array | None = None, size: int | None = None
+) -> Array:
+    """Return the sum over each of `size` clusters of the centred contributions of its rows to an error.
 
     >>> by_cluster(np.array([1.0, 3.0, 2.0]), np.array([0, 0, 1]))
     array([0., 0.])
@@ -345,7 +347,7 @@ def by_cluster(contribution: Array, cluster: Array, weight: Array | None = None)
     centred = (w / w.sum())[:, None] * (
         contribution.reshape(len(contribution), -1) - np.average(contribution, axis=0, weights=w)
     )
-    sums = np.stack([np.bincount(cluster, column) for column in centred.T], axis=1)
+    sums = np.stack([np.bincount(cluster, column, size or 0) for column in centred.T], axis=1)
     return sums.reshape(-1, *contribution.shape[1:])
 
 

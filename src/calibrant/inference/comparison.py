@@ -1,4 +1,4 @@
-"""Paired comparison of the calibration errors of several models on the same labels.
+"""Comparison of the calibration errors of several models, paired by row or cluster or of independent samples.
 
 The interval of a difference combines the intervals of docs/methods/confidence-intervals.md.
 """
@@ -6,7 +6,7 @@ The interval of a difference combines the intervals of docs/methods/confidence-i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import erfc, sqrt
 from statistics import NormalDist
 from types import MappingProxyType
@@ -15,15 +15,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from calibrant import inputs
+from calibrant.curves.band import wilson
 from calibrant.estimators import EstimatorLike, Norm
 from calibrant.inference.canonical import contributions_of_rows
-from calibrant.inference.clusters import by_cluster
+from calibrant.inference.clusters import ClusterAdjustment, by_cluster
 from calibrant.inference.estimate import estimate, influence, signs
 from calibrant.inference.result import LEAST_P, Estimate, estimate_table
 from calibrant.inputs import ROUNDING, InputError, Serializable
 from calibrant.inputs.codec import Bounds, Level, Probability, check_order
 from calibrant.inputs.printed import Block, Printed, Table
-from calibrant.inputs.wording import about, p_value, percent, sample_size, short, with_ends, with_interval
+from calibrant.inputs.wording import (
+    about,
+    number,
+    p_value,
+    percent,
+    sample_size,
+    short,
+    with_ends,
+    with_interval,
+)
 from calibrant.parallel import one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array
@@ -36,15 +46,43 @@ if TYPE_CHECKING:
 
 # Range of the differences between two errors.
 CHANGE = Bounds(-2, 2, slack=ROUNDING)
+UNIT = Bounds(-1, 1, slack=ROUNDING)
+INDEPENDENT = "independent samples"
 UNEQUAL = (
     "The error of {!r} is much less certain than that of {!r} (its interval is {:.1f} times as wide): a "
     "smaller estimate is weak evidence that it is better calibrated."
 )
+ACCURACIES = (
+    "The accuracies of {!r} and {!r} are {} and {}, a difference of {}: errors of models with different "
+    "accuracy are not directly comparable."
+)
+
+
+@dataclass(frozen=True)
+class AccuracyDifference(Serializable):
+    """Accuracy of a model minus that of a baseline.
+
+    Attributes
+    ----------
+    model_accuracy, baseline_accuracy : float
+    value, low, high : float
+        The difference and its interval.
+    """
+
+    model_accuracy: Probability
+    baseline_accuracy: Probability
+    value: Annotated[float, UNIT]
+    low: Annotated[float, UNIT]
+    high: Annotated[float, UNIT]
+
+    def _check_fields(self) -> None:
+        """Raise an error for an interval that does not contain the value."""
+        check_order(self, "low", "value", "high")
 
 
 @dataclass(frozen=True)
 class ErrorDifference(Printed, Serializable):
-    """Calibration error of a model minus that of a baseline on the same labels.
+    """Calibration error of a model minus that of a baseline.
 
     Attributes
     ----------
@@ -56,7 +94,13 @@ class ErrorDifference(Printed, Serializable):
     p_value : float
         p-value of H0: both models have the same calibration error.
     correlation : float
-        Correlation of the contributions of the rows to the two errors.
+        Correlation of the contributions of the rows, or of the clusters, to the two errors; 0 for independent
+        samples.
+    paired : bool
+        Whether rows or clusters of the two models belong together; otherwise the interval assumes independent
+        samples.
+    accuracy : AccuracyDifference or None
+        Difference of the accuracies, for notions that compare confidence with accuracy.
     """
 
     model: str
@@ -66,12 +110,15 @@ class ErrorDifference(Printed, Serializable):
     high: Annotated[float, CHANGE]
     level: Level
     p_value: Probability
-    correlation: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
+    correlation: Annotated[float, UNIT]
+    paired: bool = True
+    accuracy: AccuracyDifference | None = None
 
     def _printed(self) -> Iterator[Block]:
         difference = with_interval(self.value, self.low, self.high, self.level, "+")
         yield f"{short(self.model, 12)} - {short(self.baseline, 12)}", difference
         yield "test", f"{p_value(self.p_value, LEAST_P, '<')} (H0: equal calibration errors)"
+        yield "comparison", "paired" if self.paired else INDEPENDENT
 
     def __repr__(self) -> str:
         value, low, high = with_ends(self.value, self.low, self.high, "+")
@@ -84,7 +131,7 @@ class ErrorDifference(Printed, Serializable):
 
 @dataclass(frozen=True)
 class Comparison(Printed, Serializable):
-    """Estimates of several models on the same labels, and their paired differences from a baseline.
+    """Estimates of several models, and their differences from a baseline.
 
     Attributes
     ----------
@@ -100,14 +147,30 @@ class Comparison(Printed, Serializable):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Cautions about intervals much wider or narrower than that of the baseline."""
+        """Cautions about unequal widths of intervals and unequal accuracies, each against the baseline."""
         reference = self.estimates[self.baseline]
-        return tuple(
+        accuracies = (
+            ACCURACIES.format(
+                *(name, self.baseline, number(each.model_accuracy), number(each.baseline_accuracy)),
+                with_interval(each.value, each.low, each.high, reference.level, "+"),
+            )
+            for name, difference in self.differences.items()
+            if (each := difference.accuracy) is not None and not each.low <= 0 <= each.high
+        )
+        widths = (
             UNEQUAL.format(*names, ratio)
             for name, result in self.estimates.items()
             for ratio, *names in (_width_ratio((name, result), (self.baseline, reference)),)
             if ratio > REPORT.width_ratio
         )
+        return *widths, *accuracies
+
+    @property
+    def pairing(self) -> str:
+        """What the intervals of the differences assume, in words."""
+        if not any(each.paired for each in self.differences.values()):
+            return INDEPENDENT
+        return "paired by row" if self.estimates[self.baseline].clusters is None else "paired by cluster"
 
     def _printed(self) -> Iterator[Block]:
         yield estimate_table("model", list(self.estimates.items()))
@@ -120,7 +183,10 @@ class Comparison(Printed, Serializable):
         yield "tests", "H0: the model is calibrated; H0: equal calibration errors"
         yield "notion", about(first.notion, first.label)
         yield "estimator", first.estimator
-        yield "data", sample_size(first.n, first.clusters)
+        yield "comparison", self.pairing
+        sizes = {name: sample_size(each.n, each.clusters) for name, each in self.estimates.items()}
+        different = len({*sizes.values()}) > 1
+        yield "data", "; ".join(f"{k}: {v}" for k, v in sizes.items()) if different else sizes[self.baseline]
         for name, model in self.estimates.items():
             yield from (f"{name}: {caution}" for caution in (*model.remarks, *model.cautions))
         yield from self.cautions
@@ -163,32 +229,96 @@ def compare_tasks(
     rng: Any = 0,
     step: Callable[[], object] = lambda: None,
     n_resamples: int | None = None,
+    paired: bool = True,
+    units: Mapping[str, Array] | None = None,
 ) -> Comparison:
-    """Compare models by the same notion on the same rows; `step` is called to report progress."""
+    """Compare models by the same notion; `step` is called to report progress.
+
+    Row k of every model belongs together if they are `paired`, unless `units` number the unit (a cluster or a
+    place) of each row of each model.
+    """
     estimates = {}
     for name, task in tasks.items():
         with inputs.within(f"model {name!r}"):
             options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
             estimates[name] = estimate(task, step=step, n_resamples=n_resamples, **options)
         step()
-    row_contributions = {name: contributions(task) for name, task in tasks.items()}
-    weight, code = tasks[baseline].weight, tasks[baseline].cluster
-    weight = None if weight is None else weight.astype(np.float64)
-    if code is not None and tasks[baseline].designs is not None:
-        # Contributions are summed by cluster, because only clusters are independent.
-        row_contributions = {name: by_cluster(rows, code, weight) for name, rows in row_contributions.items()}
-        weight = None
-    differences = {
-        name: difference(
-            (name, baseline),
-            (result, estimates[baseline]),
-            (row_contributions[name], row_contributions[baseline]),
-            weight,
-        )
-        for name, result in estimates.items()
-        if name != baseline
-    }
+    of_errors = _correlations(tasks, baseline, contributions, units) if paired else {}
+    of_outcomes: dict[str, float] = {}
+    tells_accuracy = tasks[baseline].notion.tells_accuracy
+    if paired and tells_accuracy:
+        of_outcomes = _correlations(tasks, baseline, _outcomes, units)
+    differences = {}
+    for name, result in estimates.items():
+        if name != baseline:
+            change = difference((name, baseline), (result, estimates[baseline]), of_errors.get(name))
+            if tells_accuracy:
+                pair, rho = (tasks[name], tasks[baseline]), of_outcomes.get(name, 0.0)
+                change = replace(change, accuracy=_accuracy_difference(pair, rho, level))
+            differences[name] = change
     return Comparison(MappingProxyType(estimates), MappingProxyType(differences), baseline)
+
+
+def _correlations(
+    tasks: Mapping[str, CalibrationTask],
+    baseline: str,
+    value: Callable[[CalibrationTask], Array],
+    units: Mapping[str, Array] | None,
+) -> dict[str, float]:
+    """Return the correlation of each model's sums of a value of its rows with those of the baseline.
+
+    Models that have no unit in common with the baseline are left out.
+    """
+    values, task = {name: value(task) for name, task in tasks.items()}, tasks[baseline]
+    weight = _weight(task)
+    if units is not None:
+        # Units that a model has no rows of add nothing to its estimate.
+        size = 1 + max(int(code.max()) for code in units.values())
+        values = {k: by_cluster(rows, units[k], _weight(tasks[k]), size) for k, rows in values.items()}
+        weight = None
+    elif task.cluster is not None and task.designs is not None:
+        # Contributions are summed by cluster, because only clusters are independent.
+        values, weight = {k: by_cluster(rows, task.cluster, weight) for k, rows in values.items()}, None
+    return {
+        name: _correlation(each, values[baseline], weight)
+        for name, each in values.items()
+        if units is None or np.intersect1d(units[name], units[baseline]).size
+    }
+
+
+def _weight(task: CalibrationTask) -> Array | None:
+    return None if task.weight is None else task.weight.astype(np.float64)
+
+
+def _outcomes(task: CalibrationTask) -> Array:
+    """Return the outcome of each row of the only problem of a task."""
+    return next(iter(task.problems[0].rows()))[1].astype(np.float64)
+
+
+def _accuracy_difference(
+    tasks: tuple[CalibrationTask, CalibrationTask], rho: float, level: float
+) -> AccuracyDifference:
+    """Return the difference of two accuracies, with the hybrid score interval of Newcombe."""
+    (model, low, high), (baseline, its_low, its_high) = (_accuracy(task, level) for task in tasks)
+    return AccuracyDifference(
+        model_accuracy=model,
+        baseline_accuracy=baseline,
+        value=model - baseline,
+        low=model - baseline - _mover_margin(model - low, its_high - baseline, rho),
+        high=model - baseline + _mover_margin(high - model, baseline - its_low, rho),
+    )
+
+
+def _accuracy(task: CalibrationTask, level: float) -> tuple[float, float, float]:
+    """Return the accuracy and its interval by the score method; clusters reduce the sample size."""
+    accuracy, n = float(task.problems[0].bins(np.array([])).frequency[0]), task.n
+    adjustment = ClusterAdjustment.of(task)[0]
+    if task.cluster is not None and adjustment.design is not None and 0 < accuracy < 1:
+        sums = by_cluster(_outcomes(task), task.cluster, _weight(task))
+        effect = max(1.0, n * float(sums @ sums) / (accuracy * (1 - accuracy)))
+        n /= effect * adjustment.tails(level) ** 2
+    low, high = wilson(np.array(accuracy), np.array(n), level)
+    return accuracy, min(float(low), accuracy), max(float(high), accuracy)
 
 
 def contributions(task: CalibrationTask) -> Array:
@@ -205,17 +335,18 @@ def contributions(task: CalibrationTask) -> Array:
 def difference(
     names: tuple[str, str],
     estimates: tuple[Estimate, Estimate],
-    contributions_pair: tuple[Array, Array],
-    weight: Array | None,
+    correlation: float | None,
 ) -> ErrorDifference:
     """Return the interval of a difference from two intervals and the correlation of the estimates.
+
+    Independent samples have no correlation.
 
     The variance of each estimate is recovered from the limit of its interval on the relevant side (MOVER, Zou
     and Donner), so that the asymmetry of the intervals is kept.
     """
     model, baseline = estimates
     max_error = get_notion(model.notion).max_error(model.norm)
-    rho = _correlation(*contributions_pair, weight)
+    rho = correlation or 0.0
     value = model.value - baseline.value
     lower_margin = _mover_margin(model.value - model.low, baseline.high - baseline.value, rho)
     upper_margin = _mover_margin(model.high - model.value, baseline.value - baseline.low, rho)
@@ -230,6 +361,7 @@ def difference(
         level=model.level,
         p_value=float(erfc(z / sqrt(2))),
         correlation=rho,
+        paired=correlation is not None,
     )
 
 

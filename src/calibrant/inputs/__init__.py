@@ -15,7 +15,14 @@ from calibrant.inputs.arguments import (
     stream,
 )
 from calibrant.inputs.class_names import class_names, given_class_names
-from calibrant.inputs.clusters import check_group_count, groups_of_rows, in_clusters, select_rows
+from calibrant.inputs.clusters import (
+    check_group_count,
+    cluster_ids,
+    groups_of_rows,
+    in_clusters,
+    matched_clusters,
+    select_rows,
+)
 from calibrant.inputs.codec import ROUNDING, NamedTwiceError, Serializable, parsed_json
 from calibrant.inputs.columns import (
     advice_on_labels,
@@ -92,6 +99,7 @@ __all__ = [
     "class_names",
     "class_of_name",
     "classes_of_columns",
+    "cluster_ids",
     "column_names",
     "decided",
     "exact",
@@ -108,6 +116,7 @@ __all__ = [
     "key_of",
     "level",
     "like",
+    "matched_clusters",
     "objects",
     "parsed_json",
     "positive_column",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -45,19 +45,36 @@ def check_group_count(count: int) -> None:
 
 def in_clusters(data: Predictions, cluster: Any, y_true: Any, weight: Any) -> Predictions:
     """Return predictions that know which rows belong together; rows without weight are left out."""
+    values = cluster_ids(cluster, y_true, weight)
+    code = _numbered(values)
+    if code.max() == 0:
+        got, hint = f"{show(values[0])} in every row", "leave it out to treat the rows as independent"
+        raise InputError("cluster", "hold at least two clusters", 1, got=got, hint=hint)
+    return replace(data, cluster=_numbered_by_content(code, data))
+
+
+def cluster_ids(cluster: Any, y_true: Any, weight: Any) -> Array:
+    """Return the cluster id of each row; rows without weight are left out."""
     values, n = read("cluster", cluster)[0], len(read("y_true", y_true)[0])
     if len(values) != n:
         got = f"{len(values)} clusters for {n} labels"
         raise InputError("cluster", "be as long as y_true", len(values), got=got)
     if values.dtype.kind not in "biu":
         values = objects("cluster", exact("cluster", values), Hashable, "hold one cluster per row")
-    if weight is not None:
-        values = values[read("sample_weight", weight)[0] != 0]
-    code = _numbered(values)
-    if code.max() == 0:
-        got, hint = f"{show(values[0])} in every row", "leave it out to treat the rows as independent"
-        raise InputError("cluster", "hold at least two clusters", 1, got=got, hint=hint)
-    return replace(data, cluster=_numbered_by_content(code, data))
+    return values if weight is None else values[read("sample_weight", weight)[0] != 0]
+
+
+def matched_clusters(ids: Mapping[str, Array]) -> dict[str, Array]:
+    """Return a number for each cluster id, the same for equal ids of several models.
+
+    >>> matched_clusters({"a": np.array([7, 7, 9]), "b": np.array([9, 8])})
+    {'a': array([0, 0, 2]), 'b': array([2, 1])}
+    """
+    kinds = {values.dtype for values in ids.values()}
+    together = [values if len(kinds) == 1 else values.astype(object) for values in ids.values()]
+    numbers = _numbered(np.concatenate(together))
+    ends = np.cumsum([len(values) for values in together])[:-1]
+    return dict(zip(ids, np.split(numbers, ends), strict=True))
 
 
 def select_rows(data: Predictions, which: Array) -> Predictions:

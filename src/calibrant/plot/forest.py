@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.assessment import Assessment
+from calibrant.inference.comparison import INDEPENDENT
 from calibrant.inference.result import NAMES, Estimate
 from calibrant.inputs import house_style as house
 from calibrant.inputs.wording import count as grouped
@@ -33,7 +34,7 @@ APART = 0.06  # inches between the labels of ticks
 
 
 def compare(result: Comparison, ax: Axes | None = None, *, figsize: Size = None) -> Axes:
-    """Draw the errors of several models and, at their right, the paired differences from the baseline.
+    """Draw the errors of several models and, at their right, the differences from the baseline.
 
     A difference is significant where its interval excludes 0.
 
@@ -62,7 +63,9 @@ def compare(result: Comparison, ax: Axes | None = None, *, figsize: Size = None)
     low = min([-LEAST / 2, *(1.1 * difference.low for difference in differences)])
     high = max([LEAST / 2, *(1.1 * difference.high for difference in differences)])
     name = canvas.fitted(result.baseline, wide, size)
-    _axis(panel, low, high, wide, f"difference from\n{name}", "difference", inner="left")
+    kind = "unpaired" if result.pairing == INDEPENDENT else "paired"
+    labels = (f"difference from\n{name} ({text})" for text in (result.pairing, kind))
+    _axis(panel, low, high, wide, *labels, f"difference\n({kind})", inner="left")
     _key(panel, estimates_shown)
     return ax
 
