@@ -183,8 +183,9 @@ def excess_log_loss(data: Predictions, *, level: float, seed: int) -> IntervalEs
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(1000)
     >>> data = predictions(rng.random(1000) < score**2, score)
-    >>> print(excess_log_loss(data, level=0.95, seed=0))
-    0.0710 (0.0495 to 0.1128)
+    >>> found = excess_log_loss(data, level=0.95, seed=0)
+    >>> [round(v, 2) for v in (found.value, found.low, found.high)]
+    [0.07, 0.05, 0.11]
     """
     trial = CrossFit.of(data, seed, lambda: None)
     if trial is None:
