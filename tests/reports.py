@@ -6,6 +6,8 @@ from functools import cache
 import numpy as np
 
 import calibrant
+from calibrant.assessment.gates import Verdict
+from calibrant.inference.result import NAMES
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -72,3 +74,9 @@ def too_many_classes():
     found = whole_rows()
     seen = replace(found.estimate, lower_bound=True, at_least=0.05)
     return replace(found, estimates=found.estimates | {"canonical": seen}, probability_transfer=None)
+
+
+def error_verdict(estimate, limit):
+    """The calibration error of an estimate, held against a limit."""
+    subject = f"{NAMES[estimate.norm]} ({estimate.about})"
+    return Verdict("max_ece", subject, limit, estimate, estimate.level, estimate.n, estimate.clusters)

@@ -20,13 +20,15 @@ import matplotlib
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.reports import error_verdict
 
 import calibrant
 from calibrant import data as io
+from calibrant.assessment.gates import Gate
 from calibrant.cli import main, progress
 from calibrant.cli import options as shared
 from calibrant.cli import output as printed
-from calibrant.cli.check import Verdict
+from calibrant.cli.check import junit
 from calibrant.inputs.wording import number, with_ends, with_interval
 from reading import load
 
@@ -449,7 +451,7 @@ def test_the_decision_of_check_does_not_depend_on_the_estimator(folder, confiden
         limit = (confidence.high + named.high) / 2
         command = ("check", folder / "data.csv", "--max-ece", repr(float(limit)))
         plain, other = call(*command), call(*command, "--estimator", name)
-        assert Verdict(named, limit).exit_code != plain.exit_code == other.exit_code
+        assert error_verdict(named, limit).exit_code != plain.exit_code == other.exit_code
         beside = f"{named.estimator}: {number(named.value)} (the default interval decides)"
         assert other.output == f"{plain.output.rstrip()}; {beside}\n"
         found = json.loads(call(*command, "--estimator", name, "--json").stdout)
@@ -460,7 +462,7 @@ def test_the_decision_of_check_does_not_depend_on_the_estimator(folder, confiden
 
 def test_check_tells_how_many_rows_would_decide(confidence):
     for limit in (confidence.value + 0.02, confidence.value - 0.02):
-        verdict = Verdict(confidence, limit)
+        verdict = error_verdict(confidence, limit)
         assert verdict.status == "inconclusive"
         arm = (
             confidence.high - confidence.value
@@ -471,7 +473,7 @@ def test_check_tells_how_many_rows_would_decide(confidence):
         (rows,) = re.findall(r"roughly ([\d,]+) rows would decide if the estimate stayed$", verdict.sentence)
         assert verdict.rows <= int(rows.replace(",", "")) <= 2 * verdict.rows
         assert re.fullmatch(r"[1-9]0*(?:,000)*", rows)
-    near = Verdict(confidence, confidence.value)
+    near = error_verdict(confidence, confidence.value)
     assert "more rows would hardly decide" in near.sentence
 
 
@@ -503,8 +505,8 @@ def test_check_writes_json_and_junit(here, confidence):
 
 def test_junit_holds_no_character_that_xml_cannot(confidence):
     label = 'a<b>&"\x1b\x00\ufffe\ud800é'
-    odd = Verdict(replace(confidence, notion="binary", label=label), 0.5)
-    text = odd.to_junit('x"<\x07>.csv')
+    odd = error_verdict(replace(confidence, notion="binary", label=label), 0.5)
+    text = junit(Gate((odd,)), 'x"<\x07>.csv')
     suite = ET.fromstring(text)
     assert suite.find("testcase").attrib["classname"] == 'x"<>.csv'
     assert '(class a<b>&"é)' in suite.find("testcase/system-out").text
@@ -794,7 +796,7 @@ def test_the_class_of_a_matrix_is_asked_for(folder):
         (["curve", "data.csv", "--at", "a,b"], "a,b is no list of scores"),
         (["curve", "data.csv", "-o", "curve.xls"], "curve.xls ends in none of .png"),
         (["recommend", "data.csv", "--n", "0"], "--n"),
-        (["check", "data.csv"], "give one limit: --max-ece, or --max-regret with --cost"),
+        (["check", "data.csv"], "give a limit: --max-ece, --max-regret with --cost, --max-oe,"),
     ],
 )
 def test_a_usage_that_is_wrong_is_one_clear_line(args, words):
@@ -1055,7 +1057,8 @@ def test_a_report_of_an_earlier_check_does_not_outlive_a_refusal(tmp_path):
     command = [sys.executable, "-m", "calibrant", "check", str(bad), "--max-ece", "0.1", "--junit", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert not out.exists()
+    (case,) = ET.parse(out).getroot().findall("testcase")
+    assert case.find("error").attrib["message"] in done.stderr
 
 
 def test_a_closed_standard_input_is_refused():

@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.reports import too_many_classes, whole_rows
+from tests.reports import error_verdict, too_many_classes, whole_rows
 
 import calibrant
 from calibrant import cli
 from calibrant.cli import source
-from calibrant.cli.check import Verdict
 from calibrant.inputs.wording import number
 
 LABELS = np.array(["wolf", "cat", "dog"])
@@ -131,20 +130,20 @@ def test_options_that_do_not_go_with_it_are_refused_before_reading(command, mess
 
 def test_a_gate_goes_up_to_two():
     estimate = whole_rows().estimate
-    assert Verdict(estimate, 1.5).status == "pass"
-    assert f"at least {number(estimate.at_least)}, is within 1.5" in Verdict(estimate, 1.5).sentence
-    assert Verdict(estimate, 0.01).status == "fail"
+    assert error_verdict(estimate, 1.5).status == "pass"
+    assert f"at least {number(estimate.at_least)}, is within 1.5" in error_verdict(estimate, 1.5).sentence
+    assert error_verdict(estimate, 0.01).status == "fail"
     weighed = replace(estimate, norm="mul")
-    assert Verdict(weighed, 0.5).sentence.startswith("label-weighted ECE (canonical)")
+    assert error_verdict(weighed, 0.5).sentence.startswith("label-weighted ECE (canonical)")
 
 
 def test_a_gate_never_passes_what_cannot_be_seen():
     estimate = too_many_classes().estimate
     assert estimate.high < 1.5
-    assert Verdict(estimate, 1.5).status == "inconclusive"
-    assert "may be above 1.5" in Verdict(estimate, 1.5).sentence
-    assert "of the part that can be estimated with so many classes" in Verdict(estimate, 1.5).sentence
+    assert error_verdict(estimate, 1.5).status == "inconclusive"
+    assert "may be above 1.5" in error_verdict(estimate, 1.5).sentence
+    assert "of the part that can be estimated with so many classes" in error_verdict(estimate, 1.5).sentence
     # Only the bound that always holds fails it, not the interval of what can be seen.
     assert estimate.low > 0.06 > estimate.at_least
-    assert Verdict(estimate, 0.06).status == "inconclusive"
-    assert Verdict(estimate, 0.04).status == "fail"
+    assert error_verdict(estimate, 0.06).status == "inconclusive"
+    assert error_verdict(estimate, 0.04).status == "fail"

@@ -31,7 +31,7 @@ from calibrant.assessment.probability_transfer import probability_transfer_of
 from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
 from calibrant.assessment.verdict import default_tolerance
 from calibrant.curves import ByClass, Progress, curve_of, diagram_of, each_problem, rename_classes
-from calibrant.decisions import Cost, Decision, clinical_of, deciding
+from calibrant.decisions import Cost, Decision, auc_of, clinical_of, deciding
 from calibrant.estimators.binned import Binned
 from calibrant.inference.clusters import ClusterAdjustment
 from calibrant.inference.estimate import MANY, ClassEstimates, count_steps, estimate
@@ -268,6 +268,7 @@ def _assemble(
     def all_of(kind: str) -> dict[Any, Any]:
         return {name: result for (of, name), result in done.items() if of == kind}
 
+    auc = None if material.data is None or class_task is None else auc_of(class_task, level=level)
     assessment = Assessment(
         notion=headline.notion.name,
         estimates=MappingProxyType(estimates),
@@ -298,7 +299,7 @@ def _assemble(
         probability_transfer=done["probability_transfer", None],
         clinical=done.get(("clinical", None)),
         decision=done.get(("decision", None)),
-        auc=None if material.data is None or class_task is None else _auc(class_task),
+        auc=None if auc is None else auc.value,
         hard_labels=seen.decided,
     )
     steps.end()
@@ -490,14 +491,6 @@ def _counts(problems: Iterable[ScoreData], n: float) -> tuple[float, float]:
     bins = [problem.bins(np.empty(0)) for problem in problems]
     observed = n * float(np.mean([each.frequency[0] for each in bins]))
     return observed, n * float(np.mean([each.score[0] for each in bins]))
-
-
-def _auc(task: CalibrationTask) -> float | None:
-    """Return the share of pairs of a positive and a negative row in the right order; ties count half."""
-    groups = task.problems[0].tie_groups()
-    positive, negative = groups.wy, groups.w - groups.wy
-    pairs = float(positive.sum() * negative.sum())
-    return None if pairs == 0 else min(float(positive @ (np.cumsum(negative) - negative / 2)) / pairs, 1.0)
 
 
 def _worst(result: Estimate) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from calibrant.assessment.decomposition import FOLDS, Score
+from calibrant.assessment.decomposition import FOLDS, Score, log_loss_of_classes, of_event
 from calibrant.curves import ReliabilityCurve, curve_of
 from calibrant.estimators.base import measure
 from calibrant.inference.interval_estimate import Extended, IntervalEstimate
@@ -17,8 +17,9 @@ from calibrant.inference.map_comparison import log_loss_of_rows, mean_of_rows
 from calibrant.inputs import Array, Predictions, Serializable, select_rows
 from calibrant.inputs.codec import Bounds, Number, Probability, Size
 from calibrant.maps import Calibrator
-from calibrant.maps.folds import joined, mapped, rows_in_folds
-from calibrant.maps.multiclass import SoftmaxMap, newton_slope, slope_derivatives
+from calibrant.maps.folds import cross_fitted, joined, mapped, rows_in_folds
+from calibrant.maps.multiclass import SoftmaxMap, fit_temperature, newton_slope, slope_derivatives
+from calibrant.score_data.simplex import Simplex
 from calibrant.tasks import CalibrationTask, Notion, get_notion
 
 # Rows that are looked at: of one score, and of many classes so many numbers in all.
@@ -170,6 +171,39 @@ def recalibration_gain(
         folds=int(trial.fold.max()) + 1,
         method=method,
     )
+
+
+def excess_log_loss(data: Predictions, *, level: float, seed: int) -> IntervalEstimate | None:
+    """Return the log loss per row that recalibration removes; None of too few rows, or of one class.
+
+    Value and lower end are those of a cross-fitted map. This map is worse than the best one, so the upper end
+    is at least that of the best recalibration in hindsight, with the same margin.
+
+    >>> from calibrant.inputs import predictions
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(1000)
+    >>> data = predictions(rng.random(1000) < score**2, score)
+    >>> found = excess_log_loss(data, level=0.95, seed=0)
+    >>> [round(v, 2) for v in (found.value, found.low, found.high)]
+    [0.07, 0.05, 0.11]
+    """
+    trial = CrossFit.of(data, seed, lambda: None)
+    if trial is None:
+        return None
+    data = trial.data
+    calibrated = cross_fitted(data, "auto" if len(data.labels) <= MOST_CLASSES else "temperature", trial.fold)
+    gain = mean_of_rows(data, _loss_reduction(log_loss_of_rows(data), log_loss_of_rows(calibrated)), level)
+    if not np.isfinite(gain.value):
+        return gain
+    if len(data.labels) == 2:
+        positive = data.positive if data.score.ndim == 1 else 1
+        task = CalibrationTask.of(replace(data, positive=positive), get_notion("binary"))
+        hindsight = of_event(task.problems[0], "")[1].calibration
+    else:
+        rows = Simplex.of(data.score, data.code, data.weight, counts=data.counts)
+        hindsight = log_loss_of_classes(rows, fit_temperature(rows), data.cluster).calibration
+    high = max(gain.high, hindsight + gain.high - gain.value)
+    return IntervalEstimate(max(gain.value, 0.0), max(gain.low, 0.0), max(high, 0.0))
 
 
 def _subsample(data: Predictions) -> Predictions:

@@ -1,4 +1,4 @@
-"""The command that gates a build on the calibration error, or on what it costs."""
+"""The command that gates a build on calibration, on what it costs, or on a change from a baseline."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import math
 import os
 import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.options import DATA, names_file, options, output
+from calibrant.cli.options import DATA, F, names_file, options, output
 from calibrant.cli.output import (
+    Missing,
+    Refused,
     check_outputs,
     coloured,
     discard,
@@ -23,30 +26,48 @@ from calibrant.cli.output import (
     write,
     writing,
 )
-from calibrant.cli.source import CommandInput, read_source, settled
-from calibrant.inputs.printed import as_text
-from calibrant.inputs.wording import counted, number, sample_size, with_interval
+from calibrant.cli.source import COLUMNS, CommandInput, name_of, noting, read_source, settled
+from calibrant.inputs.wording import visible
 
 if TYPE_CHECKING:
-    from calibrant import Estimate
+    from calibrant.assessment.gates import Gate, GateData
 
-CODES = {"pass": 0, "fail": 1, "inconclusive": 3}
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
-# Beyond this many rows nobody should be sent to find them.
-MOST_ROWS = 1e9
 # What XML 1.0 cannot hold, even escaped.
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What Markdown, or the HTML in it, would take for more than a character.
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>&#|~$@])")
+USAGE = (
+    "give a limit: --max-ece, --max-regret with --cost, --max-oe, --max-excess-log-loss, or --max-worse with "
+    "--baseline"
+)
 
 
-def status_of(low: float, high: float, limit: float) -> str:
-    """Return where an interval lies: "pass" within a limit, "fail" above it, else "inconclusive".
+def _check_limits(limits: Mapping[str, float], given: dict[str, Any]) -> None:
+    """Refuse no limit at all, options that go together and are alone, and limits that nothing can reach."""
+    from calibrant.tasks import get_notion
 
-    >>> status_of(0.01, 0.02, 0.02), status_of(0.03, 0.05, 0.02), status_of(0.01, 0.03, 0.02)
-    ('pass', 'fail', 'inconclusive')
-    """
-    if high <= limit:
-        return "pass"
-    return "fail" if low > limit else "inconclusive"
+    if not limits:
+        raise click.UsageError(USAGE)
+    for name, other in (("max_regret", "cost"), ("max_worse", "baseline")):
+        if (name in limits) != (given[other] is not None):
+            raise click.UsageError(f"--{name.replace('_', '-')} and --{other} go together")
+    notion = settled(given)["notion"]
+    largest = 1.0 if notion is None else get_notion(notion).max_error(given["norm"])
+    for name, limit in limits.items():
+        rule, hint = "is not above 0", ""
+        valid = 0 < limit < math.inf
+        if name in ("max_ece", "max_worse"):
+            valid = 0 < limit <= largest or (limit == 0 and name == "max_worse")
+            rule = f"does not lie in {'[' if name == 'max_worse' else '('}0, {largest:.4g}]"
+            hint = f"; write {limit / 100:g}" if largest < limit <= 100 else ""
+        elif name == "max_oe":
+            valid, rule = 1 < limit < math.inf, "is not above 1"
+            hint = f"; write {1 / limit:.4g}, which allows from {limit:g}" if 0 < limit < 1 else ""
+        if not valid:
+            option = f"'--{name.replace('_', '-')}'"
+            context = click.get_current_context()
+            raise click.BadParameter(f"{limit:g} {rule}{hint}", ctx=context, param_hint=option)
 
 
 def tell_verdict(status: str, sentence: str) -> None:
@@ -55,219 +76,138 @@ def tell_verdict(status: str, sentence: str) -> None:
     click.echo(f"{word}: {printable(sentence)}")
 
 
-def _check_limits(limit: float | None, most: float | None, cost: Any, given: dict[str, Any]) -> None:
-    """Refuse none or both of the limits, costs that no limit is of, and a limit that no error can reach."""
-    from calibrant.tasks import get_notion
+def _gate_data(source: CommandInput, name: str = "") -> GateData:
+    """Return what limits are held against: rows or sketches, and those of each group."""
+    from calibrant import inputs
+    from calibrant.assessment.gates import GateData
+    from calibrant.tasks.task import class_names_of, read
 
-    if (limit is None) == (most is None):
-        raise click.UsageError("give one limit: --max-ece, or --max-regret with --cost")
-    if (most is None) != (cost is None):
-        raise click.UsageError("--max-regret and --cost go together")
-    context = click.get_current_context()
-    if most is not None and not 0 < most < math.inf:
-        raise click.BadParameter(f"{most:g} is not above 0", ctx=context, param_hint="'--max-regret'")
-    if limit is not None:
-        notion = settled(given)["notion"]
-        largest = 1.0 if notion is None else get_notion(notion).max_error(given["norm"])
-        if not 0 < limit <= largest:
-            hint = f"; write {limit / 100:g}" if largest < limit <= 100 else ""
-            reason = f"{limit:g} does not lie in (0, {largest:.4g}]{hint}"
-            raise click.BadParameter(reason, ctx=context, param_hint="'--max-ece'")
+    with source.refusing(), noting():
+        if not source.options:
+            (sketch,) = source.rows
+            names = class_names_of(sketch, sketch.labels, source.class_names)
+            groups = source.groups and {str(k): source.groups[k] for k in inputs.in_order([*source.groups])}
+            return GateData(sketch, source.notion, groups, names, name)
+        about: dict[str, Any] = {"y_true": source.rows[0], "y_prob": source.rows[1], **source.options}
+        data = read(notion=source.notion.name, **about)
+        groups = None
+        if source.groups is not None:
+            weight = about["counts"] if about["sample_weight"] is None else about["sample_weight"]
+            values, codes = inputs.groups_of_rows(source.groups, source.rows[0], weight)
+            groups = {str(value): inputs.select_rows(data, codes == k) for k, value in enumerate(values)}
+        names = inputs.class_names(data.labels, source.class_names)
+        return GateData(data, source.notion, groups, names, name)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """A calibration error, by the default estimator, held against a limit."""
+def junit(gate: Gate | str, source: str) -> bytes:
+    """Return a JUnit report with a test for each verdict; or of the error that left none."""
+    from xml.etree import ElementTree  # not at the top: every start of the program would pay for it
 
-    measured: Any  # the value with its interval
-    limit: float
-    inconclusive: str | None = None  # what an interval on both sides of the limit counts as
-    named: Estimate | None = None  # the estimate by another estimator, which is printed and does not decide
+    def clean(text: str) -> str:
+        return _ILLEGAL.sub("", text)
 
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The interval; of too many classes to see all of the error only a bound from below is known."""
-        if self.measured.lower_bound:
-            return self.measured.at_least or 0.0, math.inf
-        return self.measured.low, self.measured.high
-
-    @property
-    def called(self) -> str:
-        """The error, by its norm and notion."""
-        from calibrant.inference.result import NAMES
-
-        return f"{NAMES[self.measured.norm]} ({self.measured.about})"
-
-    @property
-    def shown(self) -> str:
-        """Value and interval, and what they are worth."""
-        estimate = self.measured
-        seen = "" if not estimate.lower_bound else " of the part that can be estimated with so many classes"
-        seen += "" if estimate.at_least is None else f", at least {number(estimate.at_least)},"
-        return f"{with_interval(estimate.value, estimate.low, estimate.high, estimate.level)}{seen}"
-
-    @property
-    def size(self) -> str:
-        """Number of rows, and of clusters."""
-        return sample_size(self.measured.n, self.measured.clusters)
-
-    @property
-    def test(self) -> str:
-        """What the test of a JUnit report is called."""
-        return f"ECE ({self.measured.notion})"
-
-    @property
-    def status(self) -> str:
-        """Say where the interval lies: "pass" within the limit, "fail" above it, else "inconclusive"."""
-        return status_of(*self.ends, self.limit)
-
-    @property
-    def exit_code(self) -> int:
-        """Return 0, 1 or 3; what is inconclusive may count as one of the others."""
-        if self.status == "inconclusive" and self.inconclusive is not None:
-            return CODES[self.inconclusive]
-        return CODES[self.status]
-
-    @property
-    def rows(self) -> float:
-        """Guess the rows at which the interval would lie on one side, if the estimate stayed."""
-        result = self.measured
-        above = result.value > self.limit
-        arm = result.value - result.low if above else result.high - result.value
-        distance = abs(self.limit - result.value)
-        return result.n * (arm / distance) ** 2 if distance > 0 else math.inf
-
-    @property
-    def sentence(self) -> str:
-        """Return the verdict without its first word."""
-        where = {
-            "pass": "is within",
-            "fail": "is above",
-            "inconclusive": "may be above" if self.measured.lower_bound else "lies on both sides of",
-        }[self.status]
-        text = f"{self.called} {self.shown} {where} {self.limit:g}; {self.size}"
-        if self.status == "inconclusive":
-            counts_as = "" if self.inconclusive is None else f", counted as {self.inconclusive}"
-            text += f"; {self._advice()}{counts_as}"
-        if self.named is not None:
-            text += f"; {self.named.estimator}: {number(self.named.value)} (the default interval decides)"
-        return text
-
-    def _advice(self) -> str:
-        if self.measured.lower_bound:
-            return "no rows show that so many classes are within it, --notion classwise may"
-        if not self.rows <= MOST_ROWS:
-            return "the estimate is so close to the limit that more rows would hardly decide"
-        scale = 10 ** math.floor(math.log10(self.rows))
-        rounded = math.ceil(self.rows / scale) * scale
-        return f"roughly {counted(rounded, 'row')} would decide if the estimate stayed"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text."""
-        measured = "regret" if isinstance(self, RegretVerdict) else "estimate"
-        return {
-            "status": self.status,
-            "exit_code": self.exit_code,
-            "limit": self.limit,
-            "value": self.measured.value,
-            measured: self.measured.to_dict(),
-            **({} if self.named is None else {"named_estimate": self.named.to_dict()}),
-        }
-
-    def to_junit(self, source: str) -> bytes:
-        """Return a JUnit report of one test: the file, held against the limit."""
-        from xml.etree import ElementTree  # not at the top: every start of the program would pay for it
-
-        failed = self.exit_code != 0
-        text = _ILLEGAL.sub("", f"{self.status.upper()}: {self.sentence}")
-        counts = {"tests": "1", "failures": f"{int(failed)}", "errors": "0", "skipped": "0"}
-        suite = ElementTree.Element("testsuite", {"name": "calibrant check"} | counts)
-        name = f"{self.test} at most {self.limit:g}"
-        case = ElementTree.SubElement(suite, "testcase", classname=_ILLEGAL.sub("", source), name=name)
-        if failed:
-            ElementTree.SubElement(case, "failure", type=self.status, message=text)
+    verdicts = () if isinstance(gate, str) else gate.verdicts
+    failed = sum(verdict.exit_code != 0 for verdict in verdicts)
+    counts = {"tests": len(verdicts) or 1, "failures": failed, "errors": int(not verdicts), "skipped": 0}
+    about = {"name": "calibrant check"} | {key: str(count) for key, count in counts.items()}
+    suite = ElementTree.Element("testsuite", about)
+    if isinstance(gate, str):
+        case = ElementTree.SubElement(suite, "testcase", classname=clean(source), name="input")
+        ElementTree.SubElement(case, "error", type="input", message=clean(gate))
+    for verdict in verdicts:
+        text = clean(f"{verdict.status.upper()}: {verdict.sentence}")
+        bound = verdict.bound if verdict.name == "max_oe" else f"at most {verdict.bound}"
+        group = "" if verdict.group is None else f"{verdict.group}: "
+        name = clean(f"{group}{verdict.subject} {bound}")
+        case = ElementTree.SubElement(suite, "testcase", classname=clean(source), name=name)
+        if verdict.exit_code != 0:
+            ElementTree.SubElement(case, "failure", type=verdict.status, message=text)
         ElementTree.SubElement(case, "system-out").text = text
-        ElementTree.indent(suite)
-        return ElementTree.tostring(suite, encoding="UTF-8", xml_declaration=True) + b"\n"
+    if not isinstance(gate, str) and gate.cautions:
+        ElementTree.SubElement(suite, "system-out").text = clean("\n".join(gate.cautions))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="UTF-8", xml_declaration=True) + b"\n"
 
 
-class RegretVerdict(Verdict):
-    """What acting on the scores costs, a `Regret`, held against a limit."""
+def markdown(gate: Gate | str, source: str) -> str:
+    """Return a summary for the page of a build: the result, a table of all verdicts, and advice."""
 
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The interval; of too many classes to see all that is lost there is no upper end."""
-        return self.measured.low, math.inf if self.measured.lower_bound else self.measured.high
+    def plain(text: str) -> str:
+        return _MARKUP.sub(r"\\\1", visible(text))
 
-    @property
-    def called(self) -> str:
-        """The regret, and of which decision."""
-        return f"regret ({self.measured.decision})"
+    title = f"calibration of {plain(source)}\n\n"
+    if isinstance(gate, str):
+        return f"## ERROR: {title}{plain(gate)}\n"
+    worst, table = gate.worst, gate.table()
+    lines = [f"| {' | '.join(map(plain, row))} |" for row in (table.head, *table.rows)]
+    lines.insert(1, "|" + "---|" * len(table.head))
+    notes = [plain(caution) for caution in gate.cautions]
+    if len(gate.verdicts) > 1:
+        notes = [
+            plain(each.sentence) for each in gate.worst_first[:10] if each.status == "inconclusive"
+        ] + notes
+    if worst.status == "fail":
+        notes.append(
+            "`calibrant report` shows where the scores are off, and what recalibration would change."
+        )
+    text = f"## {worst.status.upper()}: {title}{plain(gate.sentence)}\n\n" + "\n".join(lines) + "\n"
+    return text + "".join(f"\n- {note}" for note in notes) + "\n" * bool(notes)
 
-    @property
-    def shown(self) -> str:
-        """Value and interval, per row."""
-        result = self.measured
-        return with_interval(result.value, result.low, result.high, result.level, unit=" per row")
 
-    @property
-    def size(self) -> str:
-        """Number of rows."""
-        return sample_size(self.measured.n)
+@contextmanager
+def _reporting(reports: Mapping[Path, Any], source: str) -> Iterator[None]:
+    """Write into each report why there is no verdict: a build shows it, and keeps no result of before."""
+    try:
+        yield
+    except Refused as error:
+        for path, made in reports.items():
+            write(path, made(error.message, source))
+        raise
 
-    @property
-    def test(self) -> str:
-        """What the test of a JUnit report is called."""
-        return "regret"
 
-    def _advice(self) -> str:
-        if self.measured.lower_bound:
-            return "no rows show what so many classes lose"
-        return super()._advice()
+def _limit(name: str, what: str) -> Callable[[F], F]:
+    return click.option(f"--{name}", type=float, metavar="LIMIT", help=what)
 
 
 @click.command(
-    epilog="Exit codes: 0 within the limit, 1 above it, 2 bad input or usage, 3 inconclusive: the interval "
-    "lies on both sides of the limit."
+    epilog="Exit codes: 0 within all limits, 1 outside of one, 2 bad input or usage, 3 inconclusive: an "
+    "interval lies on both sides of its limit."
 )
 @options("path")
-@click.option(
-    "--max-ece",
-    "limit",
-    type=float,
-    metavar="LIMIT",
-    help="The error that is allowed, such as 0.05.",
-)
-@click.option(
-    "--max-regret",
-    "most",
-    type=float,
-    metavar="LIMIT",
-    help="What acting on the scores may cost per row more than it must, in the unit of --cost.",
-)
-@options("cost", *DATA, "class_names", "cluster", "notion", "estimator", "norm", "level", "seed")
+@_limit("max-ece", "The error that is allowed, such as 0.05.")
+@_limit("max-regret", "What acting on the scores may cost per row more than it must, in the unit of --cost.")
+@options("cost")
+@_limit("max-oe", "Ratio of observed to expected outcomes that is allowed, such as 1.25, and its inverse.")
+@_limit("max-excess-log-loss", "Log loss per row that recalibration may remove.")
+@click.option("--baseline", metavar="OLD", help="Rows or sketch of an earlier model or sample.")
+@_limit("max-worse", "By how much the error may exceed that of --baseline.")
+@options(*DATA, "groups", "class_names", "cluster", "notion", "estimator", "norm", "level", "seed")
 @click.option(
     "--inconclusive",
     type=click.Choice(("pass", "fail")),
     help="What an interval on both sides of the limit counts as.  [default: exit code 3]",
 )
-@output("--junit", what="Write a JUnit report too.")
+@output("--junit", "junit_path", what="Write a JUnit report too.")
+@output("--markdown", "markdown_path", what="Write a summary in Markdown too.")
 @options("json", "quiet")
 def check(
     file: str,
-    limit: float | None,
-    most: float | None,
-    cost: Any,
     estimator: str,
     inconclusive: str | None,
-    junit: Path | None,
+    junit_path: Path | None,
+    markdown_path: Path | None,
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Hold the calibration error of PATH, or what it costs, against a limit; say so by the exit code.
+    """Hold the calibration of PATH, or what it costs, against limits; say so by the exit code.
 
     The interval decides, not the estimate: the check passes if its upper end is within the limit
-    and fails if its lower end is above. In between there are too few rows to tell.
+    and fails if its lower end is above. In between there are too few rows to tell. Of several limits
+    the worst result counts.
+
+    --baseline compares with other rows: paired if labels are the same row by row, otherwise as
+    independent samples. With --groups every group is held against the limits, by intervals that
+    hold together, and one group that fails makes the check fail.
 
     The decision always uses the interval of the default estimator, so that it does not depend on
     --estimator. The value of another estimator is printed beside it.
@@ -275,43 +215,71 @@ def check(
     \b
     Examples:
       calibrant check predictions.csv --max-ece 0.05
-      calibrant check predictions.parquet --max-ece 0.02 --notion classwise --junit calibration.xml
-      calibrant check predictions.csv --max-regret 0.01 --cost 1:9
+      calibrant check new.csv --baseline old.csv --max-worse 0.005 --junit gate.xml --markdown gate.md
+      calibrant check predictions.csv --groups region --max-oe 1.25
     """
-    _check_limits(limit, most, cost, given)
-    check_outputs([file, names_file(given["class_names"])], junit, format=given["format"])
-    if junit is not None and junit.is_file():
-        # What an earlier run found must not be taken for this one's, whatever happens.
-        with writing(junit):
-            os.unlink(os.path.realpath(junit))
+    from calibrant.assessment.gates import LIMITS, hold
 
-    def check_limit(source: CommandInput) -> Verdict:
-        options = {"level": given["level"], "rng": given["seed"]}
-        if limit is None:
-            assert most is not None
-            return RegretVerdict(source.ask("regret", cost=cost, **options), most, inconclusive)
-        options["norm"] = given["norm"]
-        default = source.ask("estimate", **options)
-        named = None if estimator == "auto" else source.ask("estimate", estimator=estimator, **options)
-        return Verdict(default, limit, inconclusive, named)
-
-    source = read_source(file, given, check_limit)
-    with source.refusing():
-        verdict = check_limit(source)
-    if junit is not None:
-        write(junit, verdict.to_junit(source.about["source"]))
+    limits = {name: given[name] for name in LIMITS if given[name] is not None}
+    _check_limits(limits, given)
+    baseline = given["baseline"]
+    reports = {
+        path: made for path, made in ((junit_path, junit), (markdown_path, markdown)) if path is not None
+    }
+    missing = None
     try:
-        if as_json:
-            tell_json(verdict.to_dict() | source.about)
-        else:
-            tell_verdict(verdict.status, verdict.sentence)
-            if limit is not None:
-                from calibrant.inference.result import class_table
+        check_outputs([file, baseline, names_file(given["class_names"])], *reports, format=given["format"])
+    except Missing as error:
+        missing = error
+    for path in filter(Path.is_file, reports):
+        # What an earlier run found must not be taken for this one's, whatever happens.
+        with writing(path):
+            os.unlink(os.path.realpath(path))
 
-                if table := as_text(class_table(verdict.measured)):
-                    tell(table)
-            for caution in verdict.measured.cautions:
-                tell(caution)
+    def holding(source: CommandInput, base: GateData | None = None) -> Gate:
+        with source.refusing(), noting():
+            data = _gate_data(source, name_of(file))
+            return hold(
+                data,
+                {name: limit for name, limit in limits.items() if name != "max_worse" or base is not None},
+                cost=given["cost"],
+                labels=source.options.get("labels"),
+                baseline=base,
+                inconclusive=inconclusive,
+                estimator=estimator,
+                norm=given["norm"],
+                level=given["level"],
+                rng=given["seed"],
+            )
+
+    with _reporting(reports, name_of(file)):
+        if missing is not None:
+            raise missing
+        as_rows = "max_excess_log_loss" in limits
+        source = read_source(file, given, holding, as_rows=as_rows)
+        base = None
+        if baseline is not None:
+            from calibrant.data.files import is_sketch
+
+            columns = dict.fromkeys(COLUMNS) if is_sketch(baseline) else {}
+            if columns and given["groups"] is not None:
+                raise Refused(f"{baseline}: is a sketch, which has no groups")
+            base = _gate_data(read_source(baseline, given | columns, as_rows=as_rows), name_of(baseline))
+        gate = holding(source, base)
+    for path, made in reports.items():
+        write(path, made(gate, source.about["source"]))
+    _tell(gate, source.about if as_json else None)
+    raise SystemExit(gate.worst.exit_code)
+
+
+def _tell(gate: Gate, about: dict[str, Any] | None) -> None:
+    """Print the result, or the JSON of it and of what it is about."""
+    try:
+        if about is not None:
+            tell_json(gate.to_dict() | about)
+        else:
+            tell_verdict(gate.worst.status, gate.sentence)
+            if text := str(gate):
+                tell(text)
     except BrokenPipeError:  # nobody reads the words; the exit code still tells
         discard(sys.stdout)
-    raise SystemExit(verdict.exit_code)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.check import CODES, status_of, tell_verdict
+from calibrant.cli.check import tell_verdict
 from calibrant.cli.options import DATA, options, read_class_names
 from calibrant.cli.output import Refused, check_outputs, discard, tell, tell_json
 from calibrant.cli.source import name_of, noting, read, refusing, settled, stem_of, sums_of
@@ -85,6 +85,7 @@ def compare(
       calibrant compare both.csv --model old='p_old_*' --model new='p_new_*'
       calibrant compare last.sketch this.sketch --max-worse 0.005
     """
+    from calibrant.assessment.gates import CODES
     from calibrant.data.files import is_sketch
 
     given = settled(given)
@@ -155,6 +156,8 @@ def _check_usage(
 
 def _verdict(comparison: Comparison, limit: float) -> tuple[str, str]:
     """Return whether a model is worse than the baseline by more than a limit, and a sentence about it."""
+    from calibrant.assessment.gates import status_of
+
     by_status: dict[str, list[str]] = {}
     for name, each in comparison.differences.items():
         status = status_of(each.low, each.high, limit)

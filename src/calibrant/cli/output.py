@@ -55,6 +55,10 @@ class Refused(click.ClickException):
         super().__init__(printable(line(message)))
 
 
+class Missing(Refused):
+    """An input is not there."""
+
+
 def line(text: object) -> str:
     """Return a text without line breaks."""
     return " ".join(str(text).split())
@@ -97,6 +101,7 @@ def check_outputs(
     from calibrant.atomic import identity
 
     written: dict[Hashable, Path] = {}
+    missing: Missing | None = None
     for path in filter(None, outputs):
         if not path.parent.is_dir():
             raise Refused(f"cannot write {path}: {path.parent} is no folder")
@@ -111,14 +116,21 @@ def check_outputs(
     for source in inputs:
         if source is None:
             continue
-        read = (
-            [_redirected(sys.stdin)] if source == "-" else [identity(file) for file in _files(source, format)]
-        )
+        try:
+            read = (
+                [_redirected(sys.stdin)]
+                if source == "-"
+                else [identity(file) for file in _files(source, format)]
+            )
+        except Missing as error:  # the others are looked at first
+            missing, read = missing or error, []
         for file_identity in read:
             if file_identity in written:
                 raise Refused(
                     f"cannot write {written[file_identity]}: it is an input, {source}; give another name"
                 )
+    if missing is not None:
+        raise missing
 
 
 def _files(source: str | Path, format: str | None) -> list[str]:

@@ -3,7 +3,7 @@
 The methods are described in docs/methods/decision-regret.md.
 """
 
-from calibrant.decisions.clinical import Clinical, clinical_of
+from calibrant.decisions.clinical import Clinical, auc_of, clinical_of, oe_ratio_of
 from calibrant.decisions.cost import Cost, cost_from_text
 from calibrant.decisions.curve import (
     THRESHOLDS,
@@ -28,12 +28,14 @@ __all__ = [
     "RegretCurve",
     "RiskCoverage",
     "WorstDecision",
+    "auc_of",
     "best_threshold_of",
     "check_thresholds",
     "clinical_of",
     "cost_from_text",
     "cost_of",
     "deciding",
+    "oe_ratio_of",
     "regret_curve_of",
     "regret_of",
     "risk_coverage_of",

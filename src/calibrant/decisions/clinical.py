@@ -158,6 +158,60 @@ def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) ->
     )  # fmt: skip
 
 
+def oe_ratio_of(task: CalibrationTask, *, level: float) -> IntervalEstimate | None:
+    """Return observed over expected outcomes of a task with a single problem; None if every score is 0.
+
+    The interval of the rows of a single cluster is unbounded, because clusters are its independent units.
+
+    >>> from calibrant.inputs import predictions
+    >>> from calibrant.tasks import get_notion
+    >>> data = predictions([0, 1, 1, 0], [0.2, 0.7, 0.8, 0.3])
+    >>> print(oe_ratio_of(CalibrationTask.of(data, get_notion("binary")), level=0.95))
+    1.00 (0.61 to 1.65)
+    """
+    rows = _Rows.of(task)
+    observed, expected = (
+        float(rows.weight @ array / rows.weight.sum()) for array in (rows.outcome, rows.score)
+    )
+    if expected <= 0:
+        return None
+    if task.clusters == 1:
+        return IntervalEstimate(observed / expected, 0.0, np.inf)
+    return rows.ratio(observed, expected, level)
+
+
+def auc_of(task: CalibrationTask, *, level: float) -> IntervalEstimate | None:
+    """Return the area under the ROC curve of a task with a single problem, with the interval of DeLong.
+
+    Ties count half. None if all outcomes are the same.
+
+    >>> from calibrant.inputs import predictions
+    >>> from calibrant.tasks import get_notion
+    >>> data = predictions([0, 1, 1, 0], [0.5, 0.5, 0.5, 0.5])
+    >>> print(auc_of(CalibrationTask.of(data, get_notion("binary")), level=0.95))
+    0.500 (0.500 to 0.500)
+    """
+    rows = _Rows.of(task)
+    _, place = np.unique(rows.score, return_inverse=True)
+    positive = np.bincount(place, rows.weight * rows.outcome)
+    negative = np.bincount(place, rows.weight * (1 - rows.outcome))
+    n_positive, n_negative, mass = positive.sum(), negative.sum(), float(rows.weight.sum())
+    if n_positive <= 0 or n_negative <= 0:
+        return None
+    negative_below = (np.cumsum(negative) - negative / 2) / n_negative
+    positive_above = 1 - (np.cumsum(positive) - positive / 2) / n_positive
+    auc = min(float(positive @ negative_below / n_positive), 1.0)
+    influence = (
+        rows.outcome * (negative_below[place] - auc) / n_positive
+        + (1 - rows.outcome) * (positive_above[place] - auc) / n_negative
+    ) * mass
+    variance = float(rows.square @ influence**2) / mass**2
+    if rows.cluster is not None:
+        variance = max(variance, rows._cluster_variance(influence) / mass**2)
+    margin = interval_deviate(level, rows.clusters) * float(np.sqrt(variance))
+    return IntervalEstimate(auc, max(auc - margin, 0.0), min(auc + margin, 1.0))
+
+
 @dataclass(frozen=True, eq=False)
 class _Rows:
     """Rows of a single problem, with the log-odds of their scores; a sketch has two rows per cell.
