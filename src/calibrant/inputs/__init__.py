@@ -15,7 +15,7 @@ from calibrant.inputs.arguments import (
     stream,
 )
 from calibrant.inputs.class_names import class_names, given_class_names
-from calibrant.inputs.clusters import check_group_count, groups_of_rows, in_clusters, select_rows
+from calibrant.inputs.clusters import cells_of_rows, check_group_count, groups_of_rows, in_clusters, select_rows
 from calibrant.inputs.codec import ROUNDING, NamedTwiceError, Serializable, parsed_json
 from calibrant.inputs.columns import (
     advice_on_labels,
@@ -84,6 +84,7 @@ __all__ = [
     "are_usual",
     "binary_classes",
     "by_name",
+    "cells_of_rows",
     "check_choice",
     "check_counts",
     "check_group_count",
