@@ -96,7 +96,14 @@ def one_kind(task):
     covered = np.array(covered)
     false_alarms = np.mean(alarms) if (truth == 0).any() else np.nan
     by_cell = covered.mean(axis=0)
-    return covered.mean(), by_cell.min(), np.mean(macro), covered.all(axis=1).mean(), false_alarms, np.mean(width)
+    return (
+        covered.mean(),
+        by_cell.min(),
+        np.mean(macro),
+        covered.all(axis=1).mean(),
+        false_alarms,
+        np.mean(width),
+    )
 
 
 def timed(n_rows, n_cells, looped=100):
@@ -119,7 +126,8 @@ def timed(n_rows, n_cells, looped=100):
         factor * (now - then) for now, then in ((time.perf_counter(), started), (time.process_time(), used))
     )
     print(
-        f"{n_rows:,} rows, {n_cells:,} cells: estimate_by {table_time:.1f} s ({table_used:.1f} s of processor time), "
+        f"{n_rows:,} rows, {n_cells:,} cells: estimate_by {table_time:.1f} s "
+        f"({table_used:.1f} s of processor time), "
         f"loop {loop_time:.1f} s ({loop_used:.1f} s)",
         flush=True,
     )
@@ -146,7 +154,8 @@ def main() -> None:
         for (kind, _, simultaneous), found in zip(tasks, pool.map(one_kind, tasks), strict=True):
             cells, least, macro, together, alarms, width = found
             print(
-                f"{kind:24} {'simultaneous' if simultaneous else 'plain':13} cells {cells:.3f} (least {least:.3f})  "
+                f"{kind:24} {'simultaneous' if simultaneous else 'plain':13} "
+                f"cells {cells:.3f} (least {least:.3f})  "
                 f"all {together:.3f}  macro {macro:.3f} (width {width:.3f})  alarms {alarms:.3f}",
                 flush=True,
             )

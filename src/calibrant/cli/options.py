@@ -123,7 +123,9 @@ def _columns(ctx: click.Context, param: click.Parameter, value: tuple[str, ...])
     """Read names of columns, given one by one or separated by commas."""
     names = tuple(name.strip() for text in value for name in text.split(","))
     if "" in names or len(set(names)) < len(names):
-        raise click.BadParameter(f"{', '.join(value)} is no list of different columns such as model,benchmark")
+        raise click.BadParameter(
+            f"{', '.join(value)} is no list of different columns such as model,benchmark"
+        )
     return names
 
 

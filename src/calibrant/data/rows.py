@@ -60,7 +60,9 @@ class Data:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     cluster: Array | None = None
     counts: Array | None = None
-    by: Mapping[str, Array] = field(default_factory=lambda: MappingProxyType({}))  # columns of groups, by name
+    by: Mapping[str, Array] = field(
+        default_factory=lambda: MappingProxyType({})
+    )  # columns of groups, by name
     cautions: tuple[str, ...] = ()  # what a reader of a result should know about how the scores were read
 
 

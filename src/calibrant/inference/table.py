@@ -108,10 +108,10 @@ class EstimateTable(Printed, Serializable):
 
     def to_markdown(self) -> str:
         """Return a Markdown table."""
-        ruler = [":---"] * len(self.columns) + ["---:"] * (len(self._head) - len(self.columns))
+        alignment = [":---"] * len(self.columns) + ["---:"] * (len(self._head) - len(self.columns))
         rows = ([_markdown(cell) for cell in row] for row in (self._head, *self._rows()))
         head, *lines = (f"| {' | '.join(row)} |" for row in rows)
-        return "\n".join([head, f"| {' | '.join(ruler)} |", *lines, ""])
+        return "\n".join([head, f"| {' | '.join(alignment)} |", *lines, ""])
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the errors with their intervals as a forest plot; see `calibrant.plot.table`."""
@@ -121,7 +121,8 @@ class EstimateTable(Printed, Serializable):
 
     def __repr__(self) -> str:
         value, low, high = with_ends(self.macro.value, self.macro.low, self.macro.high)
-        return f"EstimateTable({len(self.keys)} cells by {', '.join(self.columns)}; macro {value} [{low}, {high}])"
+        cells = f"{len(self.keys)} cells by {', '.join(self.columns)}"
+        return f"EstimateTable({cells}; macro {value} [{low}, {high}])"
 
     @property
     def _head(self) -> list[str]:
@@ -136,7 +137,15 @@ class EstimateTable(Printed, Serializable):
             p = p_text(each).removeprefix("p ").removeprefix("= ")
             size = count(round(each.n))
             interval = f"{low} to {high}"
-            yield [*map(str, key), size, value, interval, number(each.null.mean), p, f"{self.p_adjusted[k]:.2g}"]
+            yield [
+                *map(str, key),
+                size,
+                value,
+                interval,
+                number(each.null.mean),
+                p,
+                f"{self.p_adjusted[k]:.2g}",
+            ]
         value, low, high = with_ends(self.macro.value, self.macro.low, self.macro.high)
         blank = [""] * len(self.columns)
         yield [MACRO, *blank, value, f"{low} to {high}", "", "", ""]
@@ -144,7 +153,9 @@ class EstimateTable(Printed, Serializable):
     def _printed(self) -> Iterator[Block]:
         first, shown = self.estimates[0], list(range(len(self.keys)))
         if len(shown) > LISTED:
-            shown = sorted(np.argsort([-each.value for each in self.estimates], kind="stable")[:LISTED].tolist())
+            shown = sorted(
+                np.argsort([-each.value for each in self.estimates], kind="stable")[:LISTED].tolist()
+            )
         yield Table(self._head, list(self._rows(shown)), names=len(self.columns))
         if left_out := len(self.keys) - len(shown):
             yield f"{left_out:,} cells with smaller errors are not shown; to_frame() has all."
@@ -212,14 +223,14 @@ def estimate_table(
     level, seed = inputs.level(level), inputs.seeded(rng)
     options |= {"level": each_level(level, len(keys)) if simultaneous else level, "rng": seed}
     members = rows_by_code(code, len(keys))
-    linked = data.cluster is not None and _linked(data.cluster, code)
+    cluster = data.cluster if data.cluster is not None and _linked(data.cluster, code) else None
 
-    def cell(k: int, size: int | None = n_resamples, *, link: bool = linked) -> _Cell:
+    def cell(k: int, size: int | None = n_resamples, cluster: Array | None = cluster) -> _Cell:
         task = CalibrationTask.of(inputs.select_rows(data, members[k]), notion)
         with inputs.within(f"cell {', '.join(map(str, keys[k]))}"):
             result = estimate(task, n_resamples=size, **options)
         cautions = tuple(caution for caution in result.cautions if caution not in task.cautions)
-        clusters, direction = _direction(task, data.cluster[members[k]]) if link else (_NONE, _NONE)
+        clusters, direction = (_NONE, _NONE) if cluster is None else _direction(task, cluster[members[k]])
         step()
         return _Cell(result, cautions, _one_class(task), clusters, direction)
 
@@ -227,7 +238,7 @@ def estimate_table(
     found = list(parallel_map(cell, range(len(keys))))
     estimates = [each.estimate for each in found]
     if n_resamples is None:
-        estimates = refined(estimates, lambda k, size: cell(k, size, link=False).estimate, level)
+        estimates = refined(estimates, lambda k, size: cell(k, size, None).estimate, level)
     ratio = interval_deviate(level) / interval_deviate(options["level"])
     directions = [(each.clusters, each.direction) for each in found]
     names = [", ".join(map(str, key)) for key in keys]

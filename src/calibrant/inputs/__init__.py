@@ -15,7 +15,13 @@ from calibrant.inputs.arguments import (
     stream,
 )
 from calibrant.inputs.class_names import class_names, given_class_names
-from calibrant.inputs.clusters import cells_of_rows, check_group_count, groups_of_rows, in_clusters, select_rows
+from calibrant.inputs.clusters import (
+    cells_of_rows,
+    check_group_count,
+    groups_of_rows,
+    in_clusters,
+    select_rows,
+)
 from calibrant.inputs.codec import ROUNDING, NamedTwiceError, Serializable, parsed_json
 from calibrant.inputs.columns import (
     advice_on_labels,

@@ -17,9 +17,7 @@ from calibrant.inputs.predictions import Array, Predictions, exact, objects, rea
 MOST_GROUPS = 10_000
 
 
-def groups_of_rows(
-    groups: Any, y_true: Any, weight: Any, name: str = "groups"
-) -> tuple[list[Any], Array]:
+def groups_of_rows(groups: Any, y_true: Any, weight: Any, name: str = "groups") -> tuple[list[Any], Array]:
     """Return the distinct groups in order, and the number of each row's; rows without weight are left out.
 
     Dates of numpy are groups as text, such as "2026-05-04".
@@ -53,9 +51,7 @@ def check_group_count(count: int, name: str = "groups") -> None:
         raise InputError(name, rule, count, hint="is it a column of ids?")
 
 
-def cells_of_rows(
-    by: Any, y_true: Any, weight: Any
-) -> tuple[tuple[str, ...], list[tuple[Any, ...]], Array]:
+def cells_of_rows(by: Any, y_true: Any, weight: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]], Array]:
     """Return the names of columns, the combinations of their values that occur, and that of each row.
 
     >>> cells_of_rows({"model": ["b", "a", "b"], "year": [1, 1, 2]}, [0, 1, 1], None)

@@ -141,7 +141,7 @@ def _errors(ordered: Sequence[tuple[Any, Estimate]], ax: Any, overall: Any, figs
 
 
 def in_time(items: Any) -> Any:
-    """Return mappings' items, or rows, in the order of time if all their names are dates; nothing otherwise."""
+    """Return items of a mapping, or named rows, by time; nothing unless all names are dates."""
     named = list(items.items()) if isinstance(items, Mapping) else [(row.name, row) for row in items]
     if not all(_DATE.match(str(name)) for name, _ in named):
         return []
