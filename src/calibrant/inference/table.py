@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -83,14 +83,11 @@ class EstimateTable(Printed, Serializable):
 
     def to_frame(self) -> Any:
         """Return a data frame with a row for each cell, of polars or, if that is not installed, of pandas."""
-        rows = zip(self.estimates, self.p_adjusted, strict=True)
-        numbers = [
-            (each.value, each.low, each.high, each.null.mean, each.p_value, p, each.n, each.clusters)
-            for each, p in rows
+        rows = [
+            (*key, each.value, each.low, each.high, each.null.mean, each.p_value, p, each.n, each.clusters)
+            for key, each, p in zip(self.keys, self.estimates, self.p_adjusted, strict=True)
         ]
-        names = [*self.columns, *NUMBERS]
-        columns = zip(*((*key, *row) for key, row in zip(self.keys, numbers, strict=True)), strict=True)
-        data = {name: list(values) for name, values in zip(names, columns, strict=True)}
+        data = {name: [row[k] for row in rows] for k, name in enumerate((*self.columns, *NUMBERS))}
         for library, options in (("polars", {"strict": False}), ("pandas", {})):
             try:
                 return import_module(library).DataFrame(data, **options)
@@ -132,30 +129,18 @@ class EstimateTable(Printed, Serializable):
     def _rows(self, selected: Sequence[int] | None = None) -> Iterator[list[str]]:
         """Yield the text of some cells, by default of all, and of the macro average."""
         for k in range(len(self.keys)) if selected is None else selected:
-            each, key = self.estimates[k], self.keys[k]
+            each = self.estimates[k]
             value, low, high = with_ends(each.value, each.low, each.high)
-            p = p_text(each).removeprefix("p ").removeprefix("= ")
-            size = count(round(each.n))
-            interval = f"{low} to {high}"
-            yield [
-                *map(str, key),
-                size,
-                value,
-                interval,
-                number(each.null.mean),
-                p,
-                f"{self.p_adjusted[k]:.2g}",
-            ]
+            p = p_text(each).removeprefix("p ").removeprefix("= "), f"{self.p_adjusted[k]:.2g}"
+            texts = count(round(each.n)), value, f"{low} to {high}", number(each.null.mean), *p
+            yield [*map(str, self.keys[k]), *texts]
         value, low, high = with_ends(self.macro.value, self.macro.low, self.macro.high)
-        blank = [""] * len(self.columns)
-        yield [MACRO, *blank, value, f"{low} to {high}", "", "", ""]
+        yield [MACRO, *[""] * len(self.columns), value, f"{low} to {high}", "", "", ""]
 
     def _printed(self) -> Iterator[Block]:
         first, shown = self.estimates[0], list(range(len(self.keys)))
         if len(shown) > LISTED:
-            shown = sorted(
-                np.argsort([-each.value for each in self.estimates], kind="stable")[:LISTED].tolist()
-            )
+            shown = sorted(sorted(shown, key=lambda k: -self.estimates[k].value)[:LISTED])
         yield Table(self._head, list(self._rows(shown)), names=len(self.columns))
         if left_out := len(self.keys) - len(shown):
             yield f"{left_out:,} cells with smaller errors are not shown; to_frame() has all."
@@ -169,11 +154,10 @@ class EstimateTable(Printed, Serializable):
     def _check_fields(self) -> None:
         """Raise an error unless every cell has a key of its own and an estimate."""
         check_lengths(self, len(self.keys), "estimates", "p_adjusted")
-        if not self.keys or len(set(self.keys)) < len(self.keys):
-            raise InputError("keys", "hold different cells, at least one", got=f"{len(self.keys)}")
-        for k, key in enumerate(self.keys):
-            if len(key) != len(self.columns):
-                raise InputError(f"keys[{k}]", f"have {len(self.columns)} entries", key)
+        same_lengths = all(len(key) == len(self.columns) for key in self.keys)
+        if not self.keys or len(set(self.keys)) < len(self.keys) or not same_lengths:
+            rule = f"hold different cells, at least one, of {len(self.columns)} values each"
+            raise InputError("keys", rule, self.keys)
         first = self.estimates[0]
         IntervalBounds(0, get_notion(first.notion).max_error(first.norm)).check("macro", self.macro)
 
@@ -241,17 +225,10 @@ def estimate_table(
         estimates = refined(estimates, lambda k, size: cell(k, size, None).estimate, level)
     ratio = interval_deviate(level) / interval_deviate(options["level"])
     directions = [(each.clusters, each.direction) for each in found]
-    names = [", ".join(map(str, key)) for key in keys]
-    return EstimateTable(
-        columns,
-        tuple(keys),
-        tuple(estimates),
-        tuple(false_discovery([each.p_value for each in estimates])),
-        macro_average(estimates, directions, ratio),
-        level,
-        simultaneous,
-        tuple(_cautions(data, found, [len(rows) for rows in members], names)),
-    )
+    adjusted = tuple(false_discovery([each.p_value for each in estimates]))
+    macro, sizes = macro_average(estimates, directions, ratio), [len(rows) for rows in members]
+    table = EstimateTable(columns, tuple(keys), tuple(estimates), adjusted, macro, level, simultaneous)
+    return replace(table, cautions=tuple(_cautions(data, found, sizes, table.names)))
 
 
 _NONE = np.empty(0)

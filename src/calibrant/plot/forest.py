@@ -6,7 +6,7 @@ A light tick in each row is the value expected if calibrated, and a light bar th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,8 +105,7 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | Assessment, ax: Axes |
         overall, estimates = overall or about, {row.name: row.estimate for row in rows}
     elif isinstance(estimates, Estimate):
         overall, estimates = overall or estimates, estimates.by_class or {}
-    return _errors(in_time(estimates) or sorted(estimates.items(), key=lambda item: -item[1].value),
-                   ax, overall, figsize)  # fmt: skip
+    return _errors(_ordered(estimates, lambda estimate: estimate.value), ax, overall, figsize)
 
 
 def table(result: EstimateTable, ax: Axes | None = None, *, figsize: Size = None) -> Axes:
@@ -140,12 +139,11 @@ def _errors(ordered: Sequence[tuple[Any, Estimate]], ax: Any, overall: Any, figs
     return ax
 
 
-def in_time(items: Any) -> Any:
-    """Return items of a mapping, or named rows, by time; nothing unless all names are dates."""
-    named = list(items.items()) if isinstance(items, Mapping) else [(row.name, row) for row in items]
-    if not all(_DATE.match(str(name)) for name, _ in named):
-        return []
-    return sorted(named, key=lambda item: str(item[0]))
+def _ordered(named: Mapping[Any, Any], size: Callable[[Any], float]) -> list[tuple[Any, Any]]:
+    """Return items by time if all their names are dates, and otherwise the largest first."""
+    if all(_DATE.match(str(name)) for name in named):
+        return sorted(named.items(), key=lambda item: str(item[0]))
+    return sorted(named.items(), key=lambda item: -size(item[1]))
 
 
 def _sizes(n: Sequence[float]) -> list[str]:
@@ -158,8 +156,8 @@ def _gaps(rows: Sequence[SubgroupResult], ax: Any, figsize: Size) -> Any:
     """Draw signed gaps, coloured by the side of 0 that the interval lies on."""
     from matplotlib.lines import Line2D
 
-    by_size = sorted(rows, key=lambda row: -abs(row.gap.value))  # type: ignore[union-attr]
-    ordered = [row for _, row in in_time(rows)] or by_size
+    named = {row.name: row for row in rows}
+    ordered = [row for _, row in _ordered(named, lambda row: abs(row.gap.value))]
     gaps: list[Any] = [row.gap for row in ordered]
     column = _sizes([row.estimate.n for row in ordered])
     ax, *_ = _rows(ax, [row.name for row in ordered], gaps, column=column, figsize=figsize)
