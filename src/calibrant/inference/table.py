@@ -20,7 +20,7 @@ from calibrant.inference.result import NAMES, Estimate, p_text
 from calibrant.inputs import InputError, Predictions, Serializable
 from calibrant.inputs.codec import Level, Probability, check_lengths
 from calibrant.inputs.printed import Block, Printed, Table
-from calibrant.inputs.wording import about, count, few_of, number, percent, with_ends
+from calibrant.inputs.wording import about, count, few_of, number, percent, size_name, with_ends
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.score_data import Array
 from calibrant.settings import REPORT, TEST
@@ -124,7 +124,9 @@ class EstimateTable(Printed, Serializable):
     @property
     def _head(self) -> list[str]:
         norm = NAMES[self.estimates[0].norm].replace("calibration error", "ECE")
-        return [*self.columns, "n", norm, f"{percent(self.level)} interval", "expected", "p", "adjusted p"]
+        whole = all(size_name(each.n) == "rows" for each in self.estimates)
+        size = "n" if whole else "effective n"
+        return [*self.columns, size, norm, f"{percent(self.level)} interval", "expected", "p", "adjusted p"]
 
     def _rows(self, selected: Sequence[int] | None = None) -> Iterator[list[str]]:
         """Yield the text of some cells, by default of all, and of the macro average."""
@@ -281,15 +283,18 @@ def macro_average(
     value, low, high, expected = np.array([(e.value, e.low, e.high, e.null.mean) for e in estimates]).T
     # A calibrated cell has this error on average; the bias falls as the true error grows.
     bias = np.hypot(low, expected) - low
+    bias = np.where(low > 0, np.minimum(bias, value - low), bias)
     raised = np.maximum(low + high, 2 * value) / 2
-    lower = np.maximum(value - low - bias, high - value)
+    # An interval that starts at 0 says nothing about how much lower the estimate could have been.
+    lower = np.where(low > 0, value - low - bias, high - value)
     upper = high - raised
     margins = [ratio * _norm(arm / len(estimates), directions) for arm in (lower, upper)]
     shift = max(0.0, float(np.mean((low + high) / 2 - value)))
     middle = float(value.mean())
     return IntervalEstimate(
         middle,
-        min(middle, max(middle - float(bias.mean()) - margins[0], float(low.mean()))),
+        # The mean of lower ends would not do: none is negative, so those above zero do not cancel out.
+        min(middle, max(middle - float(bias.mean()) - margins[0], float(low[0]) if low.size == 1 else 0.0)),
         max(middle, min(middle + shift + margins[1], float(high.mean()))),
     )
 
