@@ -197,7 +197,9 @@ def test_a_table_is_saved_and_read(result):
     assert calibrant.EstimateTable.from_json(result.to_json()) == result
     values = json.loads(result.to_json())
     values["keys"][1] = values["keys"][0]
-    with pytest.raises(calibrant.InputError, match="keys must hold different cells, at least one, of 2 values"):
+    with pytest.raises(
+        calibrant.InputError, match="keys must hold different cells, at least one, of 2 values"
+    ):
         calibrant.EstimateTable.from_dict(values)
     with pytest.raises(calibrant.InputError, match="p_adjusted must have 6 entries, got 5"):
         calibrant.EstimateTable.from_dict(result.to_dict() | {"p_adjusted": [0.5] * 5})

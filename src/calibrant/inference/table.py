@@ -170,7 +170,9 @@ def _latex(text: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    for character, written in (("<=", "≤"), ("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;")):
+        text = text.replace(character, written)
+    return " ".join(text.split())
 
 
 class _Cell(NamedTuple):
