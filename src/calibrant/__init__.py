@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from calibrant.api.comparison import compare, compare_calibrators
     from calibrant.api.decisions import best_threshold, regret, regret_curve, risk_coverage
+    from calibrant.api.tables import estimate_by
     from calibrant.assessment import Assessment
     from calibrant.compiled.versions import show_versions
     from calibrant.curves import Point, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from calibrant.inference.map_comparison import MapComparison
     from calibrant.inference.recommendation import Recommendation
     from calibrant.inference.result import Estimate
+    from calibrant.inference.table import EstimateTable
     from calibrant.inputs import InputError, InputTypeError, InputWarning
     from calibrant.maps import Calibrator, calibrator_names
     from calibrant.sketch import Sketch
@@ -57,6 +59,7 @@ _PACKAGES = {
     ),
     "calibrant.api.comparison": ("compare", "compare_calibrators"),
     "calibrant.api.decisions": ("best_threshold", "regret", "regret_curve", "risk_coverage"),
+    "calibrant.api.tables": ("estimate_by",),
     "calibrant.assessment": ("Assessment",),
     "calibrant.compiled.versions": ("show_versions",),
     "calibrant.curves": ("Point", "ReliabilityCurve", "ReliabilityDiagram", "ScoreHistogram"),
@@ -65,6 +68,7 @@ _PACKAGES = {
     "calibrant.inference.map_comparison": ("MapComparison",),
     "calibrant.inference.recommendation": ("Recommendation",),
     "calibrant.inference.result": ("Estimate",),
+    "calibrant.inference.table": ("EstimateTable",),
     "calibrant.inputs": ("InputError", "InputTypeError", "InputWarning"),
     "calibrant.maps": ("Calibrator", "calibrator_names"),
     "calibrant.sketch": ("Sketch",),
@@ -89,6 +93,7 @@ __all__ = [
     "Density",
     "DensityBeta",
     "Estimate",
+    "EstimateTable",
     "InputError",
     "InputTypeError",
     "InputWarning",
@@ -113,6 +118,7 @@ __all__ = [
     "compare_calibrators",
     "ece",
     "estimate",
+    "estimate_by",
     "estimator_names",
     "experiment",
     "lce",

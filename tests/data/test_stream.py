@@ -27,6 +27,7 @@ from calibrant.data import ColumnRequest, pipeline, stream
 from calibrant.data import rows as loading
 from calibrant.data.files import expanded
 from calibrant.data.readers import batches, described
+from calibrant.inputs import clusters
 from reading import load
 
 ROOT = Path(__file__).parents[2]
@@ -606,6 +607,7 @@ def test_csv_files_are_checked_to_the_end(tmp_path):
 
 def test_groups_are_few(tmp_path, monkeypatch):
     path = write(tmp_path / "a.parquet", ONE)
+    monkeypatch.setattr(clusters, "MOST_GROUPS", 200)
     assert "groups must have at most 200 distinct values, got 300" in refusal(path, groups="id")
     assert "groups must have at most 200 distinct values, got 2" in refusal(path, groups="id", batch_rows=10)
     monkeypatch.setattr(pipeline, "MOST_SUMS", 1 << 20)

@@ -39,6 +39,7 @@ def test_python_in_the_readme_runs(tmp_path, monkeypatch):
         "tuesday": day,
         "wednesday": day,
         "correct": rng.random(300) < 0.7,
+        "country": np.array(["no", "se"])[np.arange(300) % 2],
         "confidence": rng.random(300),
         "table": pd.DataFrame(y_prob, columns=["p_0", "p_1", "p_2"]).assign(
             y=y_true, country=np.array(["no", "se"])[np.arange(300) % 2]

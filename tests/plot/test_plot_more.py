@@ -341,6 +341,16 @@ def test_groups_come_worst_first_with_their_sizes():
     assert len({round(box.x1, 3) for box in sizes}) == 1
 
 
+def test_groups_of_dates_are_in_the_order_of_time():
+    days = ["2026-05-10", "2026-04-30", "2026-05-02"]
+    ax = plot.groups(dict(zip(days, some_groups(3).values(), strict=True)))
+    assert [label.get_text() for label in ax.get_yticklabels()] == sorted(days)
+    mixed = dict(zip(["all", *days[1:]], some_groups(3).values(), strict=True))
+    ax = plot.groups(mixed)
+    by_size = sorted(mixed, key=lambda name: -mixed[name].value)
+    assert [label.get_text() for label in ax.get_yticklabels()] == by_size != sorted(mixed)
+
+
 def test_groups_show_the_whole_as_line_and_band():
     ax = plot.groups(some_groups(3), overall=an_estimate(0.3, 0.05))
     (band,), (line,) = ax.patches, ax.lines
@@ -606,6 +616,6 @@ def test_the_gallery_shows_what_its_code_makes(tmp_path):
     assert made == {path.name for path in kept}
     assert sum(path.stat().st_size for path in kept) < 500_000
     drawn_by_results = {"compare", "curve", "diagram", "regret", "score_histograms"}
-    drawn_by_results |= {"small_multiples"}
+    drawn_by_results |= {"small_multiples", "table"}
     text = (docs / "figures.md").read_text(encoding="utf-8")
     assert {name for name in plot.__all__ if f"plot.{name}(" not in text} == drawn_by_results

@@ -36,15 +36,15 @@ from calibrant.estimators.binned import Binned
 from calibrant.inference.clusters import ClusterAdjustment
 from calibrant.inference.estimate import MANY, ClassEstimates, count_steps, estimate
 from calibrant.inference.interval_estimate import interval_deviate
-from calibrant.inference.multiplicity import each_level, false_discovery, refine_tests
+from calibrant.inference.multiplicity import each_level, false_discovery
 from calibrant.inference.result import Estimate
+from calibrant.inference.table import refined, rows_by_code
 from calibrant.inputs import Predictions
 from calibrant.maps.multiclass import SoftmaxMap, fit_temperature
 from calibrant.parallel import background, one_blas_thread, parallel_map
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.simplex import Simplex
-from calibrant.settings import TEST
 from calibrant.tasks import CalibrationTask, Notion, get_notion
 from calibrant.tasks.notions import curve_notion, reported_notions
 
@@ -372,26 +372,23 @@ def _n_steps(job: Job) -> int:
 
 def _of_group(group: AssessedGroup, count: int, options: dict[str, Any]) -> Estimate:
     """Return the estimate of one group among so many."""
-    return estimate(group.task, **options | {"level": each_level(options["level"], count)})
+    # A copy of the task keeps its posterior: those of thousands of groups would fill the memory.
+    task = replace(group.task, _cache={})
+    return estimate(task, **options | {"level": each_level(options["level"], count)})
 
 
 def _refined(
     groups: Sequence[AssessedGroup], estimated: Mapping[int, Estimate], options: dict[str, Any]
 ) -> list[Estimate]:
     """Return the estimates of groups, with more resamples where these decide after multiplicity control."""
-    # The signs of few clusters have all been turned already.
-    simulated = {k: each for k, each in estimated.items() if each.n_resamples is not None}
-    if options["n_resamples"] is not None or len(groups) < 2:
-        return list(estimated.values())
-    more = refine_tests(
-        simulated,
-        lambda each: each.p_value,
-        lambda k, size: _of_group(groups[k], len(groups), options | {"n_resamples": size}),
-        tests=len(groups),
-        alpha=1 - options["level"],
-        size=TEST.data_sets,
-    )
-    return [more.get(k, each) for k, each in estimated.items()]
+    results = [estimated[k] for k in range(len(groups))]
+    if options["n_resamples"] is not None:
+        return results
+
+    def again(k: int, size: int) -> Estimate:
+        return _of_group(groups[k], len(groups), options | {"n_resamples": size})
+
+    return refined(results, again, options["level"])
 
 
 def _class_estimates(result: Estimate) -> ClassEstimates:
@@ -414,9 +411,8 @@ def reference_estimators_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
 def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Array) -> list[AssessedGroup]:
     """Return the groups of rows, with the questions about each."""
     groups = []
-    for k, value in enumerate(values):
-        selected = codes == k
-        rows = inputs.select_rows(data, selected)
+    for value, members in zip(values, rows_by_code(codes, len(values)), strict=True):
+        rows = inputs.select_rows(data, members)
         drawn, task = curve_notion(headline, n_classes=len(data.labels)), CalibrationTask.of(rows, headline)
         curve_task = task if drawn == headline else CalibrationTask.of(rows, drawn)
         groups.append(AssessedGroup(str(value), rows.n_rows, task, curve_task))

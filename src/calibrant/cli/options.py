@@ -119,6 +119,16 @@ def _one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> 
     return value[0] if value else None
 
 
+def _columns(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Read names of columns, given one by one or separated by commas."""
+    names = tuple(name.strip() for text in value for name in text.split(","))
+    if "" in names or len(set(names)) < len(names):
+        raise click.BadParameter(
+            f"{', '.join(value)} is no list of different columns such as model,benchmark"
+        )
+    return names
+
+
 def _pair(function: F) -> F:
     function = column("confidence", "Column that says how sure a prediction was.")(function)
     return column("correct", "Column that says whether a prediction was right.")(function)
@@ -204,6 +214,13 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "counts": column(
         "counts", "Column that says how many equal rows each row stands for, as in an aggregated table."
+    ),
+    "by": click.option(
+        "--by",
+        metavar="COLUMNS",
+        multiple=True,
+        callback=_columns,
+        help="Columns, separated by commas, of which each combination of values is a cell of a table.",
     ),
     "groups": column("groups", "Column of groups to look at one by one."),
     "cluster": column("cluster", "Column that says which rows belong together: patients, users, questions."),

@@ -30,7 +30,7 @@ DECISIONS = ("regret", "regret_curve", "best_threshold")
 #: Options that say which columns a file has, and how they are written.
 COLUMNS = (
     *("label", "scores", "pos_label", "sample_weight", "counts"),
-    *("groups", "cluster", "format", "percent"),
+    *("groups", "by", "cluster", "format", "percent"),
 )
 #: Functions whose results name classes.
 NAMED = (
@@ -38,6 +38,7 @@ NAMED = (
     "best_threshold",
     "compare_calibrators",
     "estimate",
+    "estimate_by",
     "regret",
     "regret_curve",
     "reliability_curve",
@@ -156,7 +157,8 @@ def _asked(given: dict[str, Any], *, labelled: bool = True) -> ColumnRequest:
 
     options = ("label", "scores", "sample_weight", "counts", "groups", "cluster", "notion")
     roles: dict[str, Any] = {role: given.get(role) for role in options}
-    return ColumnRequest(**roles, positive=given["pos_label"], labelled=labelled, percent=given["percent"])
+    more = {"positive": given["pos_label"], "percent": given["percent"], "by": given.get("by", ())}
+    return ColumnRequest(**roles, labelled=labelled, **more)
 
 
 def arguments(data: Data) -> dict[str, Any]:
@@ -203,6 +205,7 @@ class CommandInput:
     columns: Sequence[str] = ()  # names of the columns of scores, where they are known
     cautions: list[str] = field(default_factory=list)  # what is to be known of the data, until it was told
     groups: Any = None  # groups of the rows, or their sketches
+    by: Mapping[str, Any] = field(default_factory=dict)  # columns of groups of the rows
     # What the functions of the library take beside labels and scores; nothing for a sketch.
     options: Mapping[str, Any] = field(default_factory=dict)
     class_names: Sequence[str] | None = None  # names of the classes in results
@@ -220,6 +223,8 @@ class CommandInput:
             options["class_names"] = self.class_names
         if what == "assess":
             options["groups"] = self.groups
+        if what == "estimate_by":
+            options["by"] = self.by
         if what not in DECISIONS and self.options:
             options["notion"] = self.notion.name
         # `compare_calibrators` takes scores first, as `Calibrator.fit` does.
@@ -280,6 +285,7 @@ def read_rows(file: str, given: dict[str, Any]) -> CommandInput:
         data.columns["scores"],
         list(data.cautions),
         data.groups,
+        data.by,
         arguments(data) | clusters,
         read_class_names(given.get("class_names")),
     )
@@ -375,7 +381,10 @@ def read_source(
         return replace(_of_sketch(file, given), class_names=names)
     notion = given["notion"]
     as_rows = (
-        as_rows or given.get("cluster") is not None or (notion is not None and get_notion(notion).canonical)
+        as_rows
+        or bool(given.get("by"))
+        or given.get("cluster") is not None
+        or (notion is not None and get_notion(notion).canonical)
     )
     large, size = False, ""
     if file != "-" and not as_rows:

@@ -67,6 +67,7 @@ class BatchRows:
     label: Array | Coded | None
     groups: Coded | None
     cluster: Array | Coded | None = None
+    by: tuple[Array | Coded, ...] = ()
 
     @property
     def seen(self) -> tuple[Any, ...]:
@@ -110,7 +111,7 @@ def kinds_of(batch: Batch, roles: Sequence[ColumnRoles]) -> dict[str, Kind]:
     first = roles[0]
     kinds: dict[str, Kind] = {}
     for name in first.values:
-        if name == first.cluster and name not in (first.label, first.groups):
+        if name == first.cluster and name not in (first.label, first.groups, *first.by):
             # Identifiers may begin as numbers and go on as text.
             kinds[name] = (
                 "text" if is_text(name, batch[name]) else kind_of_values(values_of(name, batch[name]))
@@ -183,7 +184,8 @@ def typed(batch: Batch, roles: ColumnRoles, kinds: Mapping[str, Kind], first_row
             groups = Coded.of(column) if isinstance(column, np.ndarray) else column
         if roles.cluster is not None:
             cluster = values_of(roles.cluster, batch[roles.cluster], kinds[roles.cluster])
-        return BatchRows(numbers, label, groups, cluster)
+        by = tuple(values_of(name, batch[name], kinds[name]) for name in roles.by)
+        return BatchRows(numbers, label, groups, cluster, by)
 
 
 def checked(rows: BatchRows, schema: ResolvedSchema, first_row: int = 0) -> CheckedBatch:

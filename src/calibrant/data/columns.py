@@ -56,6 +56,7 @@ class ColumnRequest:
     labelled: bool = True  # whether labels are needed
     percent: bool = False  # whether scores are percentages, from 0 to 100
     counts: str | None = None
+    by: tuple[str, ...] = ()  # columns whose combinations are groups
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class ColumnRoles:
     cluster: str | None = None
     percent: bool = False
     counts: str | None = None
+    by: tuple[str, ...] = ()
 
     @property
     def weight(self) -> str | None:
@@ -132,7 +134,7 @@ class ColumnRoles:
     @property
     def values(self) -> tuple[str, ...]:
         """Columns of which the values are told apart."""
-        named = (name for name in (self.label, self.groups, self.cluster) if name is not None)
+        named = (name for name in (self.label, self.groups, self.cluster, *self.by) if name is not None)
         return tuple(dict.fromkeys(named))
 
     @property
@@ -146,9 +148,8 @@ class ColumnRoles:
         """The columns, by what they are for."""
         named = ("label", "sample_weight", "counts", "groups", "cluster")
         single = {role: getattr(self, role) for role in named}
-        return {role: (name,) for role, name in single.items() if name is not None} | {
-            "scores": self.scores.names
-        }
+        several = {"scores": self.scores.names} | ({"by": self.by} if self.by else {})
+        return {role: (name,) for role, name in single.items() if name is not None} | several
 
 
 def roles_of(header: ColumnHeader, requested: ColumnRequest) -> ColumnRoles:
@@ -163,9 +164,10 @@ def roles_of(header: ColumnHeader, requested: ColumnRequest) -> ColumnRoles:
     counts = _named(header, "counts", requested.counts)
     groups = _named(header, "groups", requested.groups)
     cluster = _named(header, "cluster", requested.cluster)
-    taken = {name for name in (label, sample_weight, counts, groups, cluster) if name is not None}
+    by = tuple(str(_named(header, "by", name)) for name in requested.by)
+    taken = {name for name in (label, sample_weight, counts, groups, cluster, *by) if name is not None}
     scores = _scores(header, requested.scores, taken, in_order=requested.labels is None)
-    return ColumnRoles(label, scores, sample_weight, groups, cluster, requested.percent, counts)
+    return ColumnRoles(label, scores, sample_weight, groups, cluster, requested.percent, counts, by)
 
 
 def class_column(name: str) -> tuple[str, str] | None:

@@ -60,6 +60,9 @@ class Data:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     cluster: Array | None = None
     counts: Array | None = None
+    by: Mapping[str, Array] = field(
+        default_factory=lambda: MappingProxyType({})
+    )  # columns of groups, by name
     cautions: tuple[str, ...] = ()  # what a reader of a result should know about how the scores were read
 
 
@@ -204,6 +207,7 @@ def _data(path: str, schema: ResolvedSchema, all_rows: Sequence[_FileRows]) -> D
         columns=MappingProxyType(roles.by_role),
         cluster=None if roles.cluster is None else _joined(each.cluster for each in rows),
         counts=None if roles.counts is None else weight,
+        by={name: _joined(each.by[k] for each in rows) for k, name in enumerate(roles.by)},
     )
 
 

@@ -16,6 +16,7 @@ from calibrant.inputs.arguments import (
 )
 from calibrant.inputs.class_names import class_names, given_class_names
 from calibrant.inputs.clusters import (
+    cells_of_rows,
     check_group_count,
     cluster_ids,
     groups_of_rows,
@@ -91,6 +92,7 @@ __all__ = [
     "are_usual",
     "binary_classes",
     "by_name",
+    "cells_of_rows",
     "check_choice",
     "check_counts",
     "check_group_count",

@@ -8,26 +8,34 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.inputs.arguments import same_rows
 from calibrant.inputs.columns import by_name
 from calibrant.inputs.errors import InputError, show
 from calibrant.inputs.predictions import Array, Predictions, exact, objects, read
 
 #: Groups at most: more are probably identifiers.
-MOST_GROUPS = 200
+MOST_GROUPS = 10_000
 
 
-def groups_of_rows(groups: Any, y_true: Any, weight: Any) -> tuple[list[Any], Array]:
-    """Return the distinct groups in order, and the number of each row's; rows without weight are left out."""
-    values, n = read("groups", groups)[0], len(read("y_true", y_true)[0])
+def groups_of_rows(groups: Any, y_true: Any, weight: Any, name: str = "groups") -> tuple[list[Any], Array]:
+    """Return the distinct groups in order, and the number of each row's; rows without weight are left out.
+
+    Dates of numpy are groups as text, such as "2026-05-04".
+    """
+    values, n = read(name, groups)[0], len(read("y_true", y_true)[0])
     if values.ndim != 1 or len(values) != n:
         got = f"shape {values.shape}"
-        hint = "join several columns into one" * (values.ndim == 2)
-        raise InputError("groups", f"hold one value for each of {n} rows", values.shape, got=got, hint=hint)
-    values = objects("groups", exact("groups", values), Hashable, "hold one group per row")
+        several = "pass several columns by name" if name == "by" else "join several columns into one"
+        hint = several * (values.ndim == 2)
+        raise InputError(name, f"hold one value for each of {n} rows", values.shape, got=got, hint=hint)
+    if values.dtype.kind == "M":
+        missing = np.isnat(values)
+        values = np.where(missing, None, np.datetime_as_string(values, unit="auto").astype(object))  # type: ignore[call-overload]
+    values = objects(name, exact(name, values), Hashable, "hold one group per row")
     if weight is not None:
         values = values[read("sample_weight", weight)[0] != 0]
     distinct = list(dict.fromkeys(values.tolist()))
-    check_group_count(len(distinct))
+    check_group_count(len(distinct), name)
     try:
         distinct.sort()
     except TypeError:
@@ -36,11 +44,44 @@ def groups_of_rows(groups: Any, y_true: Any, weight: Any) -> tuple[list[Any], Ar
     return distinct, np.array([numbers[value] for value in values.tolist()])
 
 
-def check_group_count(count: int) -> None:
+def check_group_count(count: int, name: str = "groups") -> None:
     """Refuse more groups than there can be."""
     if count > MOST_GROUPS:
         rule = f"have at most {MOST_GROUPS} distinct values"
-        raise InputError("groups", rule, count, hint="is it a column of ids?")
+        raise InputError(name, rule, count, hint="is it a column of ids?")
+
+
+def cells_of_rows(by: Any, y_true: Any, weight: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]], Array]:
+    """Return the names of columns, the combinations of their values that occur, and that of each row.
+
+    >>> cells_of_rows({"model": ["b", "a", "b"], "year": [1, 1, 2]}, [0, 1, 1], None)
+    (('model', 'year'), [('a', 1), ('b', 1), ('b', 2)], array([1, 0, 2]))
+    """
+    columns = columns_by_name("by", by)
+    same_rows(y_true=y_true, **columns)
+    grouped = [
+        groups_of_rows(values, y_true, weight, "by" if len(columns) == 1 else f"by[{name!r}]")
+        for name, values in columns.items()
+    ]
+    code = np.zeros(len(grouped[0][1]), dtype=np.int64)
+    for distinct, each in grouped:
+        # Numbered anew after each column, so that the numbers stay small.
+        code = np.unique(code * len(distinct) + each, return_inverse=True)[1]
+    first = np.unique(code, return_index=True)[1]
+    check_group_count(len(first), "by")
+    keys = [tuple(distinct[each[row]] for distinct, each in grouped) for row in first]
+    return tuple(columns), keys, code
+
+
+def columns_by_name(name: str, values: Any) -> dict[str, Any]:
+    """Return the columns of a mapping or of a data frame by name; any other array is a single column."""
+    if not isinstance(values, Mapping) and not hasattr(values, "columns"):
+        title = getattr(values, "name", None)
+        return {title if isinstance(title, str) else "group": values}
+    names = list(values if isinstance(values, Mapping) else values.columns)
+    if not names or not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):
+        raise InputError(name, "name at least one column, each by a different text", got=show(*names))
+    return {each: values[each] for each in names}
 
 
 def in_clusters(data: Predictions, cluster: Any, y_true: Any, weight: Any) -> Predictions:

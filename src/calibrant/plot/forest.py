@@ -5,7 +5,8 @@ A light tick in each row is the value expected if calibrated, and a light bar th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,13 +25,17 @@ if TYPE_CHECKING:
 
     from calibrant.assessment.assessment import SubgroupResult
     from calibrant.inference.comparison import Comparison
+    from calibrant.inference.table import EstimateTable
 
 ROW, REST = 0.25, 0.95  # inches of a row in a new figure, and of all that is not rows
+MOST_ROWS = 400  # rows that make a new figure higher; more are drawn closer together
 WIDE = 4.5  # inches; below, names and ticks are in small type
 SHARE = 0.36  # share of the width that names may take
 BESIDE = 0.72  # width of the panel of differences, in that of the errors
 LEAST = 0.01  # the axis reaches so far at least, or rounding would look like a result
 APART = 0.06  # inches between the labels of ticks
+# A day, a month, a week or a quarter, as "2026-05-04", "2026-05", "2026-W19" or "2026-Q2".
+_DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2]|W\d\d|Q[1-4])(?!\d)")
 
 
 def compare(result: Comparison, ax: Axes | None = None, *, figsize: Size = None) -> Axes:
@@ -74,6 +79,8 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | Assessment, ax: Axes |
            overall: Estimate | None = None, figsize: Size = None) -> Axes:  # fmt: skip
     """Draw the gaps or the errors of groups, the largest first, with the size of each at the right.
 
+    Groups whose names are dates, such as "2026-05-04", are in the order of time.
+
     Parameters
     ----------
     estimates : mapping from name to Estimate, Estimate or Assessment
@@ -101,15 +108,45 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | Assessment, ax: Axes |
         overall, estimates = overall or about, {row.name: row.estimate for row in rows}
     elif isinstance(estimates, Estimate):
         overall, estimates = overall or estimates, estimates.by_class or {}
-    ordered = sorted(estimates.items(), key=lambda item: -item[1].value)
+    return _errors(_ordered(estimates, lambda estimate: estimate.value), ax, overall, figsize)
+
+
+def table(result: EstimateTable, ax: Axes | None = None, *, figsize: Size = None) -> Axes:
+    """Draw the errors of the cells of a table in its order, with the macro average as a line.
+
+    Parameters
+    ----------
+    result : EstimateTable
+        What to draw.
+    ax, figsize : Axes, pair of floats, optional
+        Where to draw; otherwise one new figure, of this size. A constrained layout makes space for the names.
+
+    Returns
+    -------
+    Axes
+    """
+    cells = list(zip(result.names, result.estimates, strict=True))
+    return _errors(cells, ax, result.macro, figsize, "macro average")
+
+
+def _errors(ordered: Sequence[tuple[Any, Estimate]], ax: Any, overall: Any, figsize: Size,
+            overall_name: str = "overall") -> Any:  # fmt: skip
+    """Draw errors in order, with a line and a band for one of all rows."""
     estimates_shown = [estimate for _, estimate in ordered]
     names, sizes = [name for name, _ in ordered], _sizes([estimate.n for estimate in estimates_shown])
     ax, *_ = _rows(ax, names, estimates_shown, column=sizes, reach=overall, figsize=figsize)
     if overall is not None:
         ax.axvspan(overall.low, overall.high, color=house.ORANGE, alpha=0.16, linewidth=0, zorder=0.5)
         ax.axvline(overall.value, color=house.ORANGE, linewidth=1.4, zorder=1)
-    _key(ax, estimates_shown, overall)
+    _key(ax, estimates_shown, overall, overall_name)
     return ax
+
+
+def _ordered(named: Mapping[Any, Any], size: Callable[[Any], float]) -> list[tuple[Any, Any]]:
+    """Return items by time if all their names are dates, and otherwise the largest first."""
+    if all(_DATE.match(str(name)) for name in named):
+        return sorted(named.items(), key=lambda item: str(item[0]))
+    return sorted(named.items(), key=lambda item: -size(item[1]))
 
 
 def _sizes(n: Sequence[float]) -> list[str]:
@@ -122,7 +159,8 @@ def _gaps(rows: Sequence[SubgroupResult], ax: Any, figsize: Size) -> Any:
     """Draw signed gaps, coloured by the side of 0 that the interval lies on."""
     from matplotlib.lines import Line2D
 
-    ordered = sorted(rows, key=lambda row: -abs(row.gap.value))  # type: ignore[union-attr]
+    named = {row.name: row for row in rows}
+    ordered = [row for _, row in _ordered(named, lambda row: abs(row.gap.value))]
     gaps: list[Any] = [row.gap for row in ordered]
     column = _sizes([row.estimate.n for row in ordered])
     ax, *_ = _rows(ax, [row.name for row in ordered], gaps, column=column, figsize=figsize)
@@ -211,7 +249,7 @@ def _rows(ax: Any, names: Sequence[Any], estimates_shown: Sequence[Any], *, colu
 
 def _new(count: int, figsize: Size) -> Any:
     plt = canvas.pyplot()
-    size = figsize or (plt.rcParams["figure.figsize"][0], ROW * count + REST)
+    size = figsize or (plt.rcParams["figure.figsize"][0], ROW * min(count, MOST_ROWS) + REST)
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
@@ -300,7 +338,9 @@ def _measured(estimates_shown: Sequence[Estimate]) -> tuple[str, str]:
     return (f"{name} ({subjects.pop()})" if len(subjects) == 1 else name), name
 
 
-def _key(ax: Any, estimates_shown: Sequence[Estimate], overall: Estimate | None = None) -> None:
+def _key(
+    ax: Any, estimates_shown: Sequence[Estimate], overall: Any = None, overall_name: str = "overall"
+) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -315,5 +355,5 @@ def _key(ax: Any, estimates_shown: Sequence[Estimate], overall: Estimate | None 
         entries.append(
             (Patch(color=house.ORANGE, alpha=0.16, lw=0), Line2D([], [], color=house.ORANGE, lw=1.4))
         )
-        labels.append(f"overall, {overall.value:.3f}")
+        labels.append(f"{overall_name}, {overall.value:.3f}")
     canvas.above(ax, entries, labels, **canvas.KEY)

@@ -1,0 +1,122 @@
+"""Public function that estimates the calibration error of every cell of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from numpy.typing import ArrayLike
+
+from calibrant import inputs
+from calibrant.estimators.base import chosen_bins
+from calibrant.inputs import Seed
+from calibrant.tasks import default_notion
+from calibrant.tasks.notions import check_canonical_options
+from calibrant.tasks.task import class_names_of, read
+
+if TYPE_CHECKING:
+    from calibrant.curves import Progress
+    from calibrant.estimators import EstimatorLike, Norm
+    from calibrant.inference.table import EstimateTable
+
+
+@inputs.helpful
+def estimate_by(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    by: Any,
+    *,
+    simultaneous: bool = False,
+    notion: str | None = None,
+    estimator: EstimatorLike = "auto",
+    n_bins: int | Literal["sqrt"] | None = None,
+    strategy: Literal["uniform", "quantile"] | None = None,
+    norm: Norm = "l1",
+    level: float = 0.95,
+    rng: Seed = 0,
+    n_resamples: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
+    progress: Progress | bool | None = None,
+    percent: bool = False,
+) -> EstimateTable:
+    """Estimate the calibration error of each group of rows, and the macro average over the groups.
+
+    Parameters
+    ----------
+    y_true, y_prob, notion, estimator, n_bins, strategy, norm, sample_weight, counts, labels, pos_label
+        As for `estimate`. All cells have the classes of all rows.
+    by : array of shape (N,), mapping from name to array, or data frame
+        Columns that divide the rows into cells: all combinations of their values that occur, at most 10,000.
+    simultaneous : bool
+        Whether the intervals of all cells hold together at `level` (Bonferroni), instead of each by itself.
+    level : float
+        Confidence level.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the simulations, the same in every cell: a cell has the numbers that `estimate` has for its
+        rows.
+    n_resamples : int, optional
+        Number of calibrated data sets simulated for each test. By default 999, and more for cells with a
+        small p-value, so that they can be rejected after the adjustment for multiple tests. Each estimate
+        records its number.
+    cluster : array of shape (N,), optional
+        Cluster id of each row, as for `estimate`. Cells that share clusters, such as models that answer the
+        same questions, are dependent, and the interval of the macro average allows for this.
+    class_names, progress, percent
+        As for `estimate`.
+
+    Returns
+    -------
+    EstimateTable
+        An estimate for each cell, p-values adjusted for the number of cells, and the macro average.
+
+    See Also
+    --------
+    estimate : A single group of rows.
+    assess : Everything about one model, also by group.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(2000)
+    >>> model = np.repeat(["good", "bad"], 1000)
+    >>> outcome = rng.random(2000) < np.where(model == "good", score, score**2)
+    >>> table = calibrant.estimate_by(outcome, score, by={"model": model})
+    >>> for key, cell in table.cells.items():
+    ...     print(key, round(cell.value, 2), cell.p_value < 0.05)
+    ('bad',) 0.17 True
+    ('good',) 0.01 False
+    """
+    from calibrant.curves import rename_classes
+    from calibrant.inference.table import NUMBERS, estimate_table
+
+    estimator = chosen_bins(estimator, n_bins, strategy)
+    check_canonical_options(notion, clustered=cluster is not None, norm=norm)
+    rows = y_prob, notion, sample_weight, labels, pos_label, cluster
+    data = read(y_true, *rows, counts=counts, percent=percent)
+    cells = inputs.cells_of_rows(by, y_true, counts if sample_weight is None else sample_weight)
+    if taken := [name for name in cells[0] if name in NUMBERS]:
+        rule = f"have other names than the columns of results, {inputs.show(*NUMBERS)}"
+        raise inputs.InputError("by", rule, taken[0])
+    names = class_names_of(y_true, data.labels, class_names)
+    steps = inputs.Steps(inputs.progress(progress), len(cells[1]))
+    table = estimate_table(
+        data,
+        default_notion(notion, vector=data.score.ndim == 1),
+        cells,
+        estimator=estimator,
+        norm=norm,
+        level=level,
+        rng=rng,
+        n_resamples=n_resamples,
+        simultaneous=bool(simultaneous),
+        step=steps,
+    )
+    steps.end()
+    return rename_classes(table, names) if names else table
