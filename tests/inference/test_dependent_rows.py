@@ -9,7 +9,6 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 import calibrant
-from calibrant.experiment.families import Dirichlet
 from calibrant.inference.clusters import (
     ClusterAdjustment,
     ClusteredNull,
@@ -21,6 +20,7 @@ from calibrant.inference.clusters import (
 from calibrant.inputs import in_clusters, predictions
 from calibrant.score_data import Residuals, Sample
 from calibrant.tasks import CalibrationTask, get_notion
+from dirichlet import Dirichlet
 from oracles import clusters as slow
 from weighing import weighing, weighted_sample
 

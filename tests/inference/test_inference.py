@@ -10,11 +10,12 @@ from scipy.fft import dct
 
 import calibrant
 from calibrant.estimators import parse
-from calibrant.experiment.families import EXACT, Dirichlet
+from calibrant.experiment.families import EXACT
 from calibrant.inference import classes, interval, joint_labels, null
 from calibrant.inference import comparison as paired
 from calibrant.posterior.variance_time import cumulative_sums, pilot_variance, whiten
 from calibrant.score_data import Residuals, Sample
+from dirichlet import Dirichlet
 from weighing import weighted_sample
 
 

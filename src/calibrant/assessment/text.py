@@ -153,7 +153,8 @@ def off_subgroups(assessment: Assessment) -> str:
         bad, total = [row for row in rows if row.off(assessment.level)], len(rows) + others
         if bad and total > 1:
             names = [
-                f"{short(row.name, 24)} ({points(row.estimate.value)} points{side and f', {side} on average'})"
+                f"{short(row.name, 24)} ({points(row.estimate.value)} points"
+                f"{f', {side} on average' if side else ''})"
                 for row in bad[:LISTED]
                 for side in (gap_side(row),)
             ]
@@ -255,7 +256,7 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
         if (
             word == "too few rows"
             and width < SPARSE
-            and 0 < first
+            and first > 0
             and end < len(scores)
             and not curve.discrete
         ):

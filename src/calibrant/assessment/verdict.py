@@ -269,7 +269,9 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         f"{'; '.join(told)}{f'; and {more} more' * (more > 0)}.",
         f"Calibrate by {short(by)}: fit one calibrator for each of the {len(rows)} groups.",
         f"{reason} the tolerance, {tolerance:.3g}, by intervals that hold together for all groups",
-        tolerance, None, f"calibrators = {{g: {each} for g in set({key})}}\ncalibrators[g].predict_proba(new_scores)  # of group g",
+        tolerance, None,
+        f"calibrators = {{g: {each} for g in set({key})}}\n"
+        "calibrators[g].predict_proba(new_scores)  # of group g",
         tuple(shown),
     )  # fmt: skip
 
