@@ -4,7 +4,8 @@
 
 Outcomes are drawn from a calibration curve q of scores p from a beta distribution. The true excess is the
 mean of KL(q, p). Printed for each curve and number of rows: the true excess, coverage, misses on each side (a
-true excess below the interval would fail a gate wrongly, one above would pass it wrongly) and the mean upper end.
+true excess below the interval would fail a gate wrongly, one above would pass it wrongly) and the mean upper
+end.
 """
 
 from __future__ import annotations
