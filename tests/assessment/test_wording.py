@@ -96,7 +96,7 @@ def test_an_effective_number_is_not_called_rows(case):
         assert "rows" not in table
     page = seen(found.html())
     assert "240 rows" in page
-    assert "effective sample size at each score" in page
+    assert "effective n at each score" in page
     assert not re.findall(r"rows nearby so it is", page)
     # Beside "rows" stand all rows, and the hundred of which cases are counted.
     assert {int(number) for number in re.findall(r"\b(\d+) rows\b", page)} <= {100, 240}

@@ -501,7 +501,7 @@ def test_error_size_and_level_are_written():
     legend = plot.diagram(a_diagram(n=12345.0, level=0.9), axes()).get_legend()
     facts = legend.get_title().get_text().replace("\n", ", ")
     assert facts == "binned ECE 0.043, n = 12,345, 90 % intervals"
-    assert [text.get_text() for text in legend.get_texts()] == ["calibrated", "score too high", "in line"]
+    assert [text.get_text() for text in legend.get_texts()] == ["calibrated", "score too high", "no error found"]
     legend = plot.diagram(a_diagram(error=2e-5), axes()).get_legend()
     assert legend.get_title().get_text().startswith("binned ECE < 0.001")
 
@@ -604,6 +604,6 @@ def test_scores_that_are_few_are_points_with_bars_and_no_line():
         # The score that three rows have is faint.
         assert [line.get_alpha() for line in drawn if 0.9 in line.get_xdata()] == [0.3]
         assert "95 % intervals" in ax.get_legend().get_title().get_text()
-        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["calibrated", "in line"]
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["calibrated", "no error found"]
     handles = plot.models({"few": few, "many": a_curve()}).get_legend().get_lines()
     assert [line.get_marker() for line in handles if line.get_label().startswith("few")] == ["o"]

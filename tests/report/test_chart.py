@@ -113,7 +113,7 @@ def test_too_few_rows_have_ticks_but_no_band_and_no_side(few):
     svg = picture.svg("one")
     assert few.n_eff.max() < 10
     assert not elements(svg, "path", "band")
-    assert {each.get("class") for each in elements(svg, "path", "curve")} == {"curve in-line"}
+    assert not elements(svg, "path", "curve")  # which would look certain near the diagonal
     ticks = elements(svg, "path", "rows")
     assert sum(each.get("d").count("M") for each in ticks) == 20
     assert all("single rows" in each.find(f"{SVG}title").text for each in ticks)

@@ -154,9 +154,8 @@ def off_subgroups(assessment: Assessment) -> str:
         if bad and total > 1:
             names = [
                 f"{short(row.name, 24)} ({points(row.estimate.value)} points"
-                f"{f', {side} on average' if side else ''})"
+                f"{(side := gap_side(row)) and f', {side} on average'})"
                 for row in bad[:LISTED]
-                for side in (gap_side(row),)
             ]
             n_off = len(bad) + more
             some = (
@@ -253,13 +252,8 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
     for word, first, end in _runs(words):
         largest = float(np.max(far[first:end][sure[first:end]], initial=0.0))
         width = scores[min(end, len(scores) - 1)] - scores[first]
-        if (
-            word == "too few rows"
-            and width < SPARSE
-            and first > 0
-            and end < len(scores)
-            and not curve.discrete
-        ):
+        inner = first > 0 and end < len(scores) and not curve.discrete
+        if word == "too few rows" and width < SPARSE and inner:
             continue
         if curve.discrete:
             name = f"at {few_of([score_text(float(score)) for score in scores[first:end]])}"

@@ -262,17 +262,15 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         told.append(f"no clear error in the other {counted(fine, 'group') if fine > 1 else 'group'}")
     by = assessment.grouped_by or "group"
     key = by if by.isidentifier() else "group"
-    each = f"calibrant.Calibrator().fit(y_prob[{key} == g], y_true[{key} == g])"
+    each = f"calibrant.Calibrator().fit(\n    y_prob[{key} == g],\n    y_true[{key} == g])"
+    new = "calibrators[g].predict_proba(new_scores)  # of group g"
     return Verdict(
         answer, "groups", headline,
         trust,
         f"{'; '.join(told)}{f'; and {more} more' * (more > 0)}.",
         f"Calibrate by {short(by)}: fit one calibrator for each of the {len(rows)} groups.",
         f"{reason} the tolerance, {tolerance:.3g}, by intervals that hold together for all groups",
-        tolerance, None,
-        f"calibrators = {{g: {each} for g in set({key})}}\n"
-        "calibrators[g].predict_proba(new_scores)  # of group g",
-        tuple(shown),
+        tolerance, None, f"calibrators = {{g: {each}\n    for g in set({key})}}\n{new}", tuple(shown),
     )  # fmt: skip
 
 

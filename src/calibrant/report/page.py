@@ -195,7 +195,7 @@ def picture_of(assessment: Assessment) -> chart.Picture:
 
 
 def row_verdict(row: SubgroupResult, assessment: Assessment, what: str) -> str:
-    """Return what is known of a class or a group: on which side it is off, no error found, or neither."""
+    """Return what is known of a class or a group: its side, that no error was found, or neither."""
     tolerance, n = assessment.tolerance, row.estimate.n
     if what == "class":
         tolerance = min(
