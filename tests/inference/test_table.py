@@ -268,7 +268,7 @@ def test_a_table_is_drawn_in_its_order(result):
             r"by\['b'\] must hold one value for each of 900 rows, got shape \(899,\)",
         ),
         ({}, "by must name at least one column"),
-        ({1: [1] * 900}, "by must name at least one column, each by a different text, got 1"),
+        ({1: [1] * 900}, "by must name at least one column, each by a text, got 1"),
         ({"value": [1] * 900}, "by must have other names than the columns of results.*got 'value'"),
         (np.array(["NaT"] + ["2026-05-01"] * 899, "M8[D]"), "by must have no missing values"),
     ],

@@ -15,7 +15,7 @@ from calibrant.cli.check import check
 from calibrant.cli.compare import compare
 from calibrant.cli.demo import demo
 from calibrant.cli.experiment import group
-from calibrant.cli.measure import curve, ece, estimate, recommend, regret
+from calibrant.cli.measure import curve, estimate, recommend, regret
 from calibrant.cli.output import Refused, discard, open_closed_streams
 from calibrant.cli.report import report
 
@@ -110,5 +110,6 @@ def main() -> None:
     """
 
 
-for _command in (demo, ece, estimate, curve, compare, recommend, regret, check, report, calibrate, group):
+for _command in (demo, estimate, curve, compare, recommend, regret, check, report, calibrate, group):
     main.add_command(_command)
+main.add_command(estimate, "ece")

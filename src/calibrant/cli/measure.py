@@ -42,23 +42,63 @@ TABLES = (".csv",)
 
 
 @click.command(epilog=EXITS)
-@options("path", *DATA, "class_names", "cluster", "notion", "estimator")
+@options("path", "by", *DATA, "class_names", "cluster", "notion", "estimator")
 @norm(largest=True)
-@options("level", "seed", "n_resamples", "json", "quiet")
-def ece(file: str, as_json: bool, **given: Any) -> None:
+@options("level")
+@click.option(
+    "--simultaneous", is_flag=True, help="Widen the intervals so that those of all cells hold together."
+)
+@options("seed", "n_resamples", "json")
+@click.option("--latex", "format_of_table", flag_value="latex", help="Print a LaTeX table (booktabs).")
+@click.option("--markdown", "format_of_table", flag_value="markdown", help="Print a Markdown table.")
+@output("-o", "--out", suffixes=PICTURES, what="Draw a forest plot (png, svg or pdf).")
+@options("quiet")
+def estimate(
+    file: str,
+    as_json: bool,
+    simultaneous: bool,
+    format_of_table: str | None,
+    out: Path | None,
+    **given: Any,
+) -> None:
     """Print the calibration error of the scores in PATH, with its interval.
 
     PATH is CSV, JSON lines, Parquet, Arrow or NPZ, a folder or a pattern of such files, or - for
     standard input. Label and scores are found by the names of the columns, or said by --label and
-    --scores.
+    --scores. --by prints a table with a line for each cell. The commands ece and estimate are the same.
 
     \b
     Examples:
       calibrant ece predictions.csv
       calibrant ece predictions.parquet --label target --scores 'p_*' --notion classwise
       cat scores.csv | calibrant ece - --label y --scores score --pos-label spam --json
+      calibrant estimate answers.csv --by model,benchmark --cluster question --latex
+      calibrant estimate answers.csv --by model,benchmark --simultaneous -o forest.png
+
+    Pictures need the extra: pip install 'calibrant[plot]'.
     """
-    _tell_error(file, as_json, given)
+    if as_json and format_of_table:
+        raise click.UsageError(f"--json and --{format_of_table} print two formats; give one of them")
+    if not given["by"]:
+        if simultaneous or format_of_table or out is not None:
+            raise click.UsageError("--simultaneous, --latex, --markdown and -o go with --by")
+        _tell_error(file, as_json, given)
+        return
+    check_outputs([file, names_file(given["class_names"])], out, format=given["format"])
+    check_drawable(out)
+    source = read_source(file, given)
+    with source.refusing(), Bar("estimating", given["quiet"]) as bar:
+        table = source.ask("estimate_by", simultaneous=simultaneous, progress=bar, **_requested(given))
+    if out is not None:
+        figure = new_figure(6.4, min(0.25 * len(table.keys), 100) + 1)
+        table.plot(figure.subplots())
+        write(out, drawn(figure, out))
+    if as_json:
+        tell_json({"value": table.macro.value} | table.to_dict() | source.about)
+    elif format_of_table:
+        click.echo(getattr(table, f"to_{format_of_table}")(), nl=False)
+    else:
+        tell(table)
 
 
 def _tell_error(file: str, as_json: bool, given: dict[str, Any]) -> None:
@@ -90,60 +130,6 @@ def _requested(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of an estimate."""
     named = {name: given[name] for name in ("estimator", "norm", "level", "n_resamples")}
     return named | {"rng": given["seed"]}
-
-
-@click.command(epilog=EXITS)
-@options("path", "by", *DATA, "class_names", "cluster", "notion", "estimator", "norm", "level")
-@click.option(
-    "--simultaneous", is_flag=True, help="Widen the intervals so that those of all cells hold together."
-)
-@options("seed", "n_resamples", "json")
-@click.option("--latex", "format_of_table", flag_value="latex", help="Print a LaTeX table (booktabs).")
-@click.option("--markdown", "format_of_table", flag_value="markdown", help="Print a Markdown table.")
-@output("-o", "--out", suffixes=PICTURES, what="Draw a forest plot (png, svg or pdf).")
-@options("quiet")
-def estimate(
-    file: str,
-    as_json: bool,
-    simultaneous: bool,
-    format_of_table: str | None,
-    out: Path | None,
-    **given: Any,
-) -> None:
-    """Print the calibration error of the scores in PATH, of all rows or of each cell of a table (--by).
-
-    Without --by it prints what calibrant ece prints.
-
-    \b
-    Examples:
-      calibrant estimate predictions.csv --by country
-      calibrant estimate answers.csv --by model,benchmark --cluster question --latex
-      calibrant estimate answers.csv --by model,benchmark --simultaneous -o forest.png
-
-    Pictures need the extra: pip install 'calibrant[plot]'.
-    """
-    if as_json and format_of_table:
-        raise click.UsageError(f"--json and --{format_of_table} print two formats; give one of them")
-    if not given["by"]:
-        if simultaneous or format_of_table or out is not None:
-            raise click.UsageError("--simultaneous, --latex, --markdown and -o go with --by")
-        _tell_error(file, as_json, given)
-        return
-    check_outputs([file, names_file(given["class_names"])], out, format=given["format"])
-    check_drawable(out)
-    source = read_source(file, given)
-    with source.refusing(), Bar("estimating", given["quiet"]) as bar:
-        table = source.ask("estimate_by", simultaneous=simultaneous, progress=bar, **_requested(given))
-    if out is not None:
-        figure = new_figure(6.4, min(0.25 * len(table.keys), 100) + 1)
-        table.plot(figure.subplots())
-        write(out, drawn(figure, out))
-    if as_json:
-        tell_json({"value": table.macro.value} | table.to_dict() | source.about)
-    elif format_of_table:
-        click.echo(getattr(table, f"to_{format_of_table}")(), nl=False)
-    else:
-        tell(table)
 
 
 def _scores(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[float, ...]:

@@ -111,10 +111,10 @@ class EstimateTable(Printed, Serializable):
         return "\n".join([head, f"| {' | '.join(alignment)} |", *lines, ""])
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the errors with their intervals as a forest plot; see `calibrant.plot.table`."""
+        """Draw the errors with their intervals as a forest plot; see `calibrant.plot.groups`."""
         from calibrant import plot
 
-        return plot.table(self, ax, **options)
+        return plot.groups(self, ax, **options)
 
     def __repr__(self) -> str:
         value, low, high = with_ends(self.macro.value, self.macro.low, self.macro.high)

@@ -57,7 +57,13 @@ def cells_of_rows(by: Any, y_true: Any, weight: Any) -> tuple[tuple[str, ...], l
     >>> cells_of_rows({"model": ["b", "a", "b"], "year": [1, 1, 2]}, [0, 1, 1], None)
     (('model', 'year'), [('a', 1), ('b', 1), ('b', 2)], array([1, 0, 2]))
     """
-    columns = columns_by_name("by", by)
+    if isinstance(by, Mapping) or hasattr(by, "columns"):
+        columns = {name: by[name] for name in (by if isinstance(by, Mapping) else by.columns)}
+    else:
+        name = getattr(by, "name", None)
+        columns = {name if isinstance(name, str) else "group": by}
+    if not columns or not all(isinstance(name, str) for name in columns):
+        raise InputError("by", "name at least one column, each by a text", got=show(*columns))
     same_rows(y_true=y_true, **columns)
     grouped = [
         groups_of_rows(values, y_true, weight, "by" if len(columns) == 1 else f"by[{name!r}]")
@@ -71,17 +77,6 @@ def cells_of_rows(by: Any, y_true: Any, weight: Any) -> tuple[tuple[str, ...], l
     check_group_count(len(first), "by")
     keys = [tuple(distinct[each[row]] for distinct, each in grouped) for row in first]
     return tuple(columns), keys, code
-
-
-def columns_by_name(name: str, values: Any) -> dict[str, Any]:
-    """Return the columns of a mapping or of a data frame by name; any other array is a single column."""
-    if not isinstance(values, Mapping) and not hasattr(values, "columns"):
-        title = getattr(values, "name", None)
-        return {title if isinstance(title, str) else "group": values}
-    names = list(values if isinstance(values, Mapping) else values.columns)
-    if not names or not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):
-        raise InputError(name, "name at least one column, each by a different text", got=show(*names))
-    return {each: values[each] for each in names}
 
 
 def in_clusters(data: Predictions, cluster: Any, y_true: Any, weight: Any) -> Predictions:

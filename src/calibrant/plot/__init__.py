@@ -6,7 +6,7 @@ survives a grey print. matplotlib is imported on use.
 """
 
 from calibrant.plot.decisions import regret, risk_coverage
-from calibrant.plot.forest import compare, estimators, groups, table
+from calibrant.plot.forest import compare, estimators, groups
 from calibrant.plot.grid import probability_transfer, small_multiples
 from calibrant.plot.reliability import curve, diagram, local_error, models, overlay
 from calibrant.plot.scores import score_histograms
@@ -25,7 +25,6 @@ __all__ = [
     "risk_coverage",
     "score_histograms",
     "small_multiples",
-    "table",
 ]
 
 

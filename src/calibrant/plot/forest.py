@@ -14,6 +14,7 @@ import numpy as np
 from calibrant.assessment import Assessment
 from calibrant.inference.comparison import INDEPENDENT
 from calibrant.inference.result import NAMES, Estimate
+from calibrant.inference.table import EstimateTable
 from calibrant.inputs import house_style as house
 from calibrant.inputs.wording import count as grouped
 from calibrant.inputs.wording import size_name
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from calibrant.assessment.assessment import SubgroupResult
     from calibrant.inference.comparison import Comparison
-    from calibrant.inference.table import EstimateTable
 
 ROW, REST = 0.25, 0.95  # inches of a row in a new figure, and of all that is not rows
 MOST_ROWS = 400  # rows that make a new figure higher; more are drawn closer together
@@ -75,18 +75,18 @@ def compare(result: Comparison, ax: Axes | None = None, *, figsize: Size = None)
     return ax
 
 
-def groups(estimates: Mapping[Any, Estimate] | Estimate | Assessment, ax: Axes | None = None, *,
-           overall: Estimate | None = None, figsize: Size = None) -> Axes:  # fmt: skip
+def groups(estimates: Mapping[Any, Estimate] | Estimate | EstimateTable | Assessment, ax: Axes | None = None,
+           *, overall: Any = None, figsize: Size = None) -> Axes:  # fmt: skip
     """Draw the gaps or the errors of groups, the largest first, with the size of each at the right.
 
     Groups whose names are dates, such as "2026-05-04", are in the order of time.
 
     Parameters
     ----------
-    estimates : mapping from name to Estimate, Estimate or Assessment
+    estimates : mapping from name to Estimate, Estimate, EstimateTable or Assessment
         What to draw. Of an assessment the signed calibration gap of each group, with its interval and the
         range expected if calibrated; without groups, the errors of its classes. Of an estimate the errors
-        of its classes.
+        of its classes. Of a table the errors of its cells in its order, and the macro average.
     ax : Axes, optional
         Where to draw; one new figure otherwise, higher the more groups there are. In a given one the
         type shrinks instead. A constrained layout makes space for the names.
@@ -108,30 +108,11 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | Assessment, ax: Axes |
         overall, estimates = overall or about, {row.name: row.estimate for row in rows}
     elif isinstance(estimates, Estimate):
         overall, estimates = overall or estimates, estimates.by_class or {}
-    return _errors(_ordered(estimates, lambda estimate: estimate.value), ax, overall, figsize)
-
-
-def table(result: EstimateTable, ax: Axes | None = None, *, figsize: Size = None) -> Axes:
-    """Draw the errors of the cells of a table in its order, with the macro average as a line.
-
-    Parameters
-    ----------
-    result : EstimateTable
-        What to draw.
-    ax, figsize : Axes, pair of floats, optional
-        Where to draw; otherwise one new figure, of this size. A constrained layout makes space for the names.
-
-    Returns
-    -------
-    Axes
-    """
-    cells = list(zip(result.names, result.estimates, strict=True))
-    return _errors(cells, ax, result.macro, figsize, "macro average")
-
-
-def _errors(ordered: Sequence[tuple[Any, Estimate]], ax: Any, overall: Any, figsize: Size,
-            overall_name: str = "overall") -> Any:  # fmt: skip
-    """Draw errors in order, with a line and a band for one of all rows."""
+    if isinstance(estimates, EstimateTable):
+        ordered, overall = list(zip(estimates.names, estimates.estimates, strict=True)), estimates.macro
+        overall_name = "macro average"
+    else:
+        ordered, overall_name = _ordered(list(estimates.items()), lambda estimate: estimate.value), "overall"
     estimates_shown = [estimate for _, estimate in ordered]
     names, sizes = [name for name, _ in ordered], _sizes([estimate.n for estimate in estimates_shown])
     ax, *_ = _rows(ax, names, estimates_shown, column=sizes, reach=overall, figsize=figsize)
@@ -142,11 +123,10 @@ def _errors(ordered: Sequence[tuple[Any, Estimate]], ax: Any, overall: Any, figs
     return ax
 
 
-def _ordered(named: Mapping[Any, Any], size: Callable[[Any], float]) -> list[tuple[Any, Any]]:
+def _ordered(named: list[tuple[Any, Any]], size: Callable[[Any], float]) -> list[tuple[Any, Any]]:
     """Return items by time if all their names are dates, and otherwise the largest first."""
-    if all(_DATE.match(str(name)) for name in named):
-        return sorted(named.items(), key=lambda item: str(item[0]))
-    return sorted(named.items(), key=lambda item: -size(item[1]))
+    dates = all(_DATE.match(str(name)) for name, _ in named)
+    return sorted(named, key=lambda item: str(item[0]) if dates else -size(item[1]))
 
 
 def _sizes(n: Sequence[float]) -> list[str]:
@@ -159,8 +139,7 @@ def _gaps(rows: Sequence[SubgroupResult], ax: Any, figsize: Size) -> Any:
     """Draw signed gaps, coloured by the side of 0 that the interval lies on."""
     from matplotlib.lines import Line2D
 
-    named = {row.name: row for row in rows}
-    ordered = [row for _, row in _ordered(named, lambda row: abs(row.gap.value))]
+    ordered = [row for _, row in _ordered([(row.name, row) for row in rows], lambda row: abs(row.gap.value))]
     gaps: list[Any] = [row.gap for row in ordered]
     column = _sizes([row.estimate.n for row in ordered])
     ax, *_ = _rows(ax, [row.name for row in ordered], gaps, column=column, figsize=figsize)
