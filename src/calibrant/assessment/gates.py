@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,8 +24,10 @@ from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import counted, few_of, number, percent, plural, sample_size, short, with_ends
 from calibrant.parallel import parallel_map
 from calibrant.settings import REPORT
-from calibrant.sketch import Sketch
 from calibrant.tasks import CalibrationTask, Notion, get_notion
+
+if TYPE_CHECKING:
+    from calibrant.sketch import Sketch
 
 #: Exit codes by status, from the best to the worst.
 CODES = {"pass": 0, "inconclusive": 3, "fail": 1}
@@ -40,7 +42,7 @@ LIMITS = {
 # Beyond this many rows nobody should be sent to find them, and rows of a printed table.
 MOST_ROWS, LISTED = 1e9, 20
 
-Rows: TypeAlias = Predictions | Sketch
+Rows: TypeAlias = "Predictions | Sketch"
 Measured: TypeAlias = Estimate | Regret | ErrorDifference | IntervalEstimate
 
 
@@ -289,7 +291,7 @@ class GateData:
 
     def task(self, rows: Rows) -> CalibrationTask:
         """Return the calibration task of all rows, or of a group."""
-        return rows._task if isinstance(rows, Sketch) else CalibrationTask.of(rows, self.notion)
+        return CalibrationTask.of(rows, self.notion) if isinstance(rows, Predictions) else rows._task
 
 
 def hold(
@@ -370,16 +372,16 @@ class Measurements:
         made = {"subject": self._subject(task), "measured": self._renamed(estimate(task, **self.options))}
         if self.estimator == "auto":
             return made
-        if isinstance(rows, Sketch):
+        if not isinstance(rows, Predictions):
             rows._check_bins(self.estimator)
         return made | {"named": self._renamed(estimate(task, estimator=self.estimator, **self.options))}
 
     def max_regret(self, rows: Rows, task: CalibrationTask, group: str | None) -> dict[str, Any]:
         """Measure the decision regret."""
-        if isinstance(rows, Sketch):
-            decision = rows._decision_task(self.cost)
-        else:
+        if isinstance(rows, Predictions):
             decision = deciding(rows, self.cost, labels=self.labels)
+        else:
+            decision = rows._decision_task(self.cost)
         result = regret_of(*decision, level=self.options["level"], seed=self.options["rng"])
         result = self._renamed(result)
         return {"subject": f"regret ({result.decision})", "measured": result, "n": result.n}
@@ -394,7 +396,7 @@ class Measurements:
 
     def max_excess_log_loss(self, rows: Rows, task: CalibrationTask, group: str | None) -> dict[str, Any]:
         """Measure what recalibration removes from the log loss."""
-        if isinstance(rows, Sketch):
+        if not isinstance(rows, Predictions):
             rule = "be left out for sums of rows: recalibration is cross-validated on rows"
             raise InputError("max_excess_log_loss", rule)
         excess = excess_log_loss(rows, level=self.options["level"], seed=self.options["rng"])
@@ -429,7 +431,9 @@ class Measurements:
 
 def _same_rows(rows: Rows, other: Rows) -> bool:
     """Return whether two samples have the same labels, weights and clusters row by row."""
-    if isinstance(rows, Sketch) or isinstance(other, Sketch) or len(rows.code) != len(other.code):
+    if not (isinstance(rows, Predictions) and isinstance(other, Predictions)):
+        return False
+    if len(rows.code) != len(other.code):
         return False
     pair = (rows, other)
     labels = [np.array([str(k) for k in each.labels])[each.code.astype(np.intp)] for each in pair]

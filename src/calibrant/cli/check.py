@@ -15,7 +15,7 @@ import click
 
 from calibrant.cli.options import DATA, F, names_file, options, output
 from calibrant.cli.output import (
-    Missing,
+    MissingInput,
     Refused,
     check_outputs,
     coloured,
@@ -229,7 +229,7 @@ def check(
     missing = None
     try:
         check_outputs([file, baseline, names_file(given["class_names"])], *reports, format=given["format"])
-    except Missing as error:
+    except MissingInput as error:
         missing = error
     for path in filter(Path.is_file, reports):
         # What an earlier run found must not be taken for this one's, whatever happens.

@@ -55,7 +55,7 @@ class Refused(click.ClickException):
         super().__init__(printable(line(message)))
 
 
-class Missing(Refused):
+class MissingInput(Refused):
     """An input is not there."""
 
 
@@ -101,7 +101,7 @@ def check_outputs(
     from calibrant.atomic import identity
 
     written: dict[Hashable, Path] = {}
-    missing: Missing | None = None
+    missing: MissingInput | None = None
     for path in filter(None, outputs):
         if not path.parent.is_dir():
             raise Refused(f"cannot write {path}: {path.parent} is no folder")
@@ -122,7 +122,7 @@ def check_outputs(
                 if source == "-"
                 else [identity(file) for file in _files(source, format)]
             )
-        except Missing as error:  # the others are looked at first
+        except MissingInput as error:  # the others are looked at first
             missing, read = missing or error, []
         for file_identity in read:
             if file_identity in written:
