@@ -246,7 +246,9 @@ def test_ranges_with_few_rows_have_no_side():
     rng = np.random.default_rng(0)
     score = 0.4 + 0.2 * rng.random(1000)
     found = calibrant.assess(rng.random(1000) < score / 2, score, rng=0)
-    assert re.search(r"[Tt]oo high .*; too few rows to tell below 0\.[34]\d* and above 0\.[56]", found.verdict.where)
+    assert re.search(
+        r"[Tt]oo high .*; too few rows to tell below 0\.[34]\d* and above 0\.[56]", found.verdict.where
+    )
 
 
 @pytest.mark.parametrize("weighted", [False, True])

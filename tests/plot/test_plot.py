@@ -501,7 +501,11 @@ def test_error_size_and_level_are_written():
     legend = plot.diagram(a_diagram(n=12345.0, level=0.9), axes()).get_legend()
     facts = legend.get_title().get_text().replace("\n", ", ")
     assert facts == "binned ECE 0.043, n = 12,345, 90 % intervals"
-    assert [text.get_text() for text in legend.get_texts()] == ["calibrated", "score too high", "no error found"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "calibrated",
+        "score too high",
+        "no error found",
+    ]
     legend = plot.diagram(a_diagram(error=2e-5), axes()).get_legend()
     assert legend.get_title().get_text().startswith("binned ECE < 0.001")
 
