@@ -32,6 +32,7 @@ from engines import PANDAS_OF_SPARK, needed
 from exported import some_maps
 
 ROOT = Path(__file__).parents[2]
+DROP = '; pass missing="drop" to leave out rows without a label'
 
 
 def in_dask(table, folder):
@@ -115,6 +116,43 @@ def test_percentages_of_several_classes_are_shares():
     found = Sketch.from_frame_by_group(wide, percent=True, **roles)
     wanted = Sketch.from_frame_by_group(share, **roles)
     assert {g: one.digest for g, one in found.items()} == {g: one.digest for g, one in wanted.items()}
+
+
+# Rows without a label
+
+
+def test_rows_without_a_label_are_left_out_and_counted_by_group(engine):
+    label = pa.array([0, 1, None, 1, 0, None, 1, None])
+    table = pa.table(
+        {
+            "y": label,
+            "p": pa.array([0.1, 0.9, None, 0.7, 0.2, 0.5, 0.8, 0.4]),
+            "n": [1, 2, 3, 1, 1, 1, 2, 5],
+            "g": ["a", "a", "a", "b", "b", "b", "b", "c"],
+        }
+    )
+    labelled = table.filter(pa.compute.is_valid(label))
+    columns = {"label": "y", "scores": "p"}
+    for more, dropped in (({}, 3), ({"counts": "n"}, 9)):
+        found = Sketch.from_frame(engine(table), missing="drop", **columns, **more)
+        wanted = Sketch.from_frame(engine(labelled), **columns, **more)
+        np.testing.assert_allclose(astuple(found.totals)[:-1], astuple(wanted.totals)[:-1], rtol=1e-12)
+        assert (found.totals.dropped, wanted.totals.dropped) == (dropped, 0)
+        assert found.ece() == pytest.approx(wanted.ece(), abs=1e-12)
+    groups = Sketch.from_frame_by_group(engine(table), groups="g", missing="drop", **columns)
+    assert {g: (each.totals.rows, each.totals.dropped) for g, each in groups.items()} == {
+        "a": (2, 1),
+        "b": (3, 1),
+    }
+    with pytest.raises(calibrant.InputError, match=r"'y' must have no missing values.*pass missing=\"drop\""):
+        Sketch.from_frame(engine(table), **columns)
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])
+def test_a_frame_without_any_label_is_refused(name):
+    table = pa.table({"y": pa.array([None, None], pa.float64()), "p": [0.1, 0.2]})
+    with pytest.raises(calibrant.InputError, match="column 'y' must not all be missing, got 2 rows without"):
+        Sketch.from_frame(ENGINES[name](table, None), missing="drop", **SINGLE)
 
 
 # Which cell
@@ -424,8 +462,12 @@ REFUSED = {
         "scores must sum to 1 within 1e-06 in every row, got 1.01; 1 of 5 rows is like that; "
         "if these are rounded, divide each row by its sum",
     ),
-    "null label": ({"y": {1: None}}, SINGLE, "column 'y' must have no missing values, got 1 in 5 rows"),
-    "null word": ({"t": {1: None}}, WIDE, "column 't' must have no missing values, got 1 in 5 rows"),
+    "null label": (
+        {"y": {1: None}},
+        SINGLE,
+        f"column 'y' must have no missing values, got 1 in 5 rows{DROP}",
+    ),
+    "null word": ({"t": {1: None}}, WIDE, f"column 't' must have no missing values, got 1 in 5 rows{DROP}"),
     "other label": (
         {"y": {1: 7, 2: 2}},
         SINGLE,

@@ -166,7 +166,9 @@ def test_null_labels_are_refused_alike_by_every_engine(labels):
     count = labels.count(None)
     for frame in engines({"y": labels, "p": P[:4]}):
         text = refusal(lambda frame=frame: Sketch.from_frame(frame, label="y", scores="p", pos_label=1))
-        assert text == f"column 'y' must have no missing values, got {count} in 4 rows"
+        assert text == f"column 'y' must have no missing values, got {count} in 4 rows" + (
+            '; pass missing="drop" to leave out rows without a label'
+        )
 
 
 def test_counts_above_2_to_the_53_are_the_same_in_every_engine():

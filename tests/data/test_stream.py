@@ -415,7 +415,7 @@ WRONG = {
 @pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
 def test_a_wrong_option_is_told_before_a_long_reading(tmp_path, monkeypatch, call):
     monkeypatch.setattr(loading, "MANY_ROWS", 100)
-    monkeypatch.setattr(pipeline, "all_batches", lambda *_: pytest.fail("read"))
+    monkeypatch.setattr(pipeline, "labelled_batches", lambda *_: pytest.fail("read"))
     path = write(tmp_path / "a.parquet", ONE)
     found = CliRunner().invoke(main, [call[0], str(path), *call[1:]])
     assert found.exit_code == 2

@@ -122,7 +122,7 @@ def clustered(seed=0, clusters=30, size=20):
 
 
 def known_of(y, s, cluster, at=(0.3,)):
-    data = in_clusters(predictions(y, s), cluster, y, None)
+    data = in_clusters(predictions(y, s), cluster)
     return BinaryDecisions.of(CalibrationTask.of(data, get_notion("binary")), np.array(at))
 
 

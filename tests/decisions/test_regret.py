@@ -188,7 +188,7 @@ def test_repeated_rows_are_no_news_where_clusters_tell():
     y, s = sample(100)
     y5, s5, cluster = (np.repeat(part, 5) for part in (y, s, np.arange(100)))
     once, hidden = (predictions(*rows) for rows in ((y, s), (y5, s5)))
-    told = in_clusters(hidden, cluster, y5, None)
+    told = in_clusters(hidden, cluster)
     lines = CostLines.of_thresholds(np.array([0.3]))
     known = [
         BinaryDecisions.of(CalibrationTask.of(data, get_notion("binary")), np.array([0.3]))

@@ -71,6 +71,7 @@ def read(args):
 def run(args):
     result = CliRunner().invoke(main, args)
     assert result.exit_code == 0, f"{args}: {result.output}"
+    return result.stdout
 
 
 @pytest.fixture
@@ -153,9 +154,11 @@ def test_the_commands_of_the_page_on_the_command_line_run(here):
     (code,) = blocks("docs/command-line.md", "python")
     exec(compile(code, "docs/command-line.md", "exec"), {})
     asked = list(commands(*blocks("docs/command-line.md", "sh")))
-    assert [args[0] for args in asked] == ["compare"] * 3 + ["report", "calibrate", "calibrate"]
+    assert [args[0] for args in asked] == ["compare"] * 3 + ["report"] + ["calibrate"] * 2 + ["sketch"] * 4
     for args in asked:
-        run(args)
+        printed = run(args)
+    (table,) = (code for code in blocks("docs/command-line.md", "text") if code.startswith("sketch "))
+    assert printed == table
 
 
 def test_frames_are_summed_as_the_page_shows(table):

@@ -41,7 +41,7 @@ def matrix(clusters=40, rows=6, seed=0, classes=3):
 
 
 def asked(y, p, cluster, notion="binary", weight=None):
-    data = in_clusters(predictions(y, p, **weighing(weight)), cluster, y, weight)
+    data = in_clusters(predictions(y, p, **weighing(weight)), cluster)
     return CalibrationTask.of(data, get_notion(notion))
 
 

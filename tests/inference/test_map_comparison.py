@@ -81,7 +81,7 @@ def test_clusters_stay_together_and_widen_the_interval():
     outcome, score = sharpened(300)
     cluster = np.repeat(np.arange(300), 4)
     rows = [np.repeat(each, 4) for each in (outcome, score)]
-    data = inputs.in_clusters(inputs.predictions(*rows), cluster, rows[0], None)
+    data = inputs.in_clusters(inputs.predictions(*rows), cluster)
     fold = folds_of(data, 5, np.random.default_rng(0))
     assert all(len(set(fold[cluster == k])) == 1 for k in range(300))
     options = {"methods": ["temperature"], "rng": 0}

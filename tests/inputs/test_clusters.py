@@ -52,8 +52,8 @@ def test_clusters_may_be_anything_that_can_be_told_apart(cluster):
         values = np.empty(6, dtype=object)
         values[:] = cluster
         cluster = values
-    found = in_clusters(predictions(Y, P), cluster, Y, None).cluster
-    wanted = in_clusters(predictions(Y, P), [0, 1, 1, 2, 2, 0], Y, None).cluster
+    found = in_clusters(predictions(Y, P), cluster).cluster
+    wanted = in_clusters(predictions(Y, P), [0, 1, 1, 2, 2, 0]).cluster
     assert found.tolist() == wanted.tolist()
     assert sorted(set(found.tolist())) == [0, 1, 2]
 
@@ -61,9 +61,9 @@ def test_clusters_may_be_anything_that_can_be_told_apart(cluster):
 def test_rows_without_weight_are_left_out():
     weight = [1, 0, 1, 1, 0, 1]
     data = predictions(Y, P, sample_weight=weight)
-    assert len(in_clusters(data, ["a", "x", "a", "b", "y", "b"], Y, weight).cluster) == 4
+    assert len(in_clusters(data, ["a", "x", "a", "b", "y", "b"]).cluster) == 4
     with pytest.raises(calibrant.InputError, match="at least two"):
-        in_clusters(data, ["a", "x", "a", "a", "y", "a"], Y, weight)
+        in_clusters(data, ["a", "x", "a", "a", "y", "a"])
 
 
 @pytest.mark.parametrize("kind", [int, float])
@@ -75,21 +75,21 @@ def test_clusters_are_numbered_by_what_they_hold(kind):
     p = np.abs(p)
     cluster, names = rng.integers(0, 9, 60), rng.permutation(9)
     order, columns = rng.permutation(60), np.array([2, 0, 1])
-    one = in_clusters(predictions(y, p, **weighing(weight)), cluster, y, weight)
+    one = in_clusters(predictions(y, p, **weighing(weight)), cluster)
     moved = y[order], p[order], weight[order]
-    other = in_clusters(predictions(*moved[:2], **weighing(moved[2])), names[cluster[order]], *moved[::2])
+    other = in_clusters(predictions(*moved[:2], **weighing(moved[2])), names[cluster[order]])
     assert other.cluster.tolist() == one.cluster[order].tolist()
     turned = columns.argsort()[y], p[:, columns]
-    third = in_clusters(predictions(*turned, **weighing(weight)), names[cluster], turned[0], weight)
+    third = in_clusters(predictions(*turned, **weighing(weight)), names[cluster])
     assert third.cluster.tolist() == one.cluster.tolist()
     if kind is int:
         rows = np.repeat(np.arange(60), weight)
-        again = in_clusters(predictions(y[rows], p[rows]), names[cluster[rows]], y[rows], None)
+        again = in_clusters(predictions(y[rows], p[rows]), names[cluster[rows]])
         assert again.cluster.tolist() == one.cluster[rows].tolist()
 
 
 def test_some_rows_keep_the_clusters_that_are_left():
-    data = in_clusters(predictions(Y, P), ["a", "a", "b", "b", "c", "c"], Y, None)
+    data = in_clusters(predictions(Y, P), ["a", "a", "b", "b", "c", "c"])
     left = select_rows(data, np.array([True, True, False, False, True, True]))
     assert sorted(set(left.cluster.tolist())) == [0, 1]
     assert select_rows(predictions(Y, P), np.arange(6) < 2).cluster is None

@@ -542,12 +542,12 @@ def test_labels_that_stand_for_two_integers_in_floating_point_are_refused(y_true
 def test_clusters_and_groups_that_stand_for_two_integers_are_refused():
     ids = [2**53, 2**53 + 1, 0.5, 1]
     with refuses("cluster must be below 2^53", "at row 0"):
-        inputs.in_clusters(predictions(Y, P), ids, Y, None)
+        inputs.in_clusters(predictions(Y, P), ids)
     with refuses("groups must be below 2^53", "at position 0"):
-        inputs.groups_of_rows(ids, Y, None)
+        inputs.groups_of_rows(ids, predictions(Y, P))
     whole = [2**53, 2**53 + 1, 2**53, 1]
-    assert len(inputs.groups_of_rows(whole, Y, None)[0]) == 3
-    assert inputs.in_clusters(predictions(Y, P), whole, Y, None).cluster.max() == 2
+    assert len(inputs.groups_of_rows(whole, predictions(Y, P))[0]) == 3
+    assert inputs.in_clusters(predictions(Y, P), whole).cluster.max() == 2
 
 
 def test_integer_rows_have_the_tolerance_of_doubles():

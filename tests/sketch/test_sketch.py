@@ -106,7 +106,7 @@ def test_totals_are_those_of_a_plain_loop(seed, n, classes, weights):
     if weight is not None:
         weight[0] = 1
     data = predictions(y, p, **weighing(weight))
-    np.testing.assert_allclose(astuple(Totals.of(data)), (*slow_totals(data), 0), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(astuple(Totals.of(data)), (*slow_totals(data), 0, 0), rtol=1e-12, atol=1e-12)
 
 
 def test_totals_know_accuracy_brier_score_and_log_loss():

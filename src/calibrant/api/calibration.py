@@ -53,6 +53,7 @@ def ece(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> float:
     """Estimate the calibration error: of one class for 1-D scores, of confidence for a matrix.
 
@@ -106,6 +107,9 @@ def ece(
         The positive class.
     percent : bool
         Whether scores are percentages, from 0 to 100.
+    missing : {"raise", "drop"}
+        Rows whose label is missing (None, NaN, NaT, NA or masked) are refused, or left out with all that
+        belongs to them. The result says in a caution how many were left out.
 
     Returns
     -------
@@ -131,7 +135,7 @@ def ece(
     estimator = chosen_bins(estimator, n_bins, strategy)
     check_canonical_options(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
+    task = build_task(*rows, counts=counts, percent=percent, missing=missing, estimator=estimator)
     return measure(task, estimator, norm)
 
 
@@ -150,6 +154,7 @@ def mce(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> float:
     """Estimate the maximum calibration error: `ece` with `norm="max"`.
 
@@ -157,7 +162,7 @@ def mce(
     ----------
     y_true, y_prob, notion, estimator, n_bins, strategy, sample_weight, counts, cluster, labels, pos_label
         As for `ece`.
-    percent : bool
+    percent, missing
         As for `ece`.
 
     Returns
@@ -180,7 +185,7 @@ def mce(
     estimator = chosen_bins(estimator, n_bins, strategy)
     check_canonical_options(notion, norm="max")
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
+    task = build_task(*rows, counts=counts, percent=percent, missing=missing, estimator=estimator)
     return measure(task, estimator, "max")
 
 
@@ -205,12 +210,15 @@ def estimate(
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> Estimate:
     """Estimate the calibration error with a confidence interval and a test; for a matrix, of confidence.
 
     Parameters
     ----------
     y_true, y_prob, notion, estimator, n_bins, strategy, sample_weight, counts, labels, pos_label, percent
+        As for `ece`.
+    missing : {"raise", "drop"}
         As for `ece`.
     cluster : array of shape (N,), optional
         Cluster id of each row. Rows of a cluster may depend on each other in any way; clusters are
@@ -265,7 +273,7 @@ def estimate(
     estimator = chosen_bins(estimator, n_bins, strategy)
     check_canonical_options(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    task = build_task(*rows, counts=counts, percent=percent, estimator=estimator)
+    task = build_task(*rows, counts=counts, percent=percent, missing=missing, estimator=estimator)
     names = class_names_of(y_true, task.labels, class_names)
     steps = inputs.Steps(inputs.progress(progress), inference.count_steps(task)) if progress else None
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
@@ -295,12 +303,13 @@ def reliability_curve(
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
     """Estimate the frequency of the outcome at every score, with a band; for a matrix, the accuracy.
 
     Parameters
     ----------
-    y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent
+    y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent, missing
         As for `ece`. With `notion="classwise"` the result is a mapping from class to curve;
         `"canonical"` has no curve and raises an error.
     method : {"bayes", "density"}
@@ -356,7 +365,15 @@ def reliability_curve(
 
     refuse_canonical(notion)
     task = build_task(
-        y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
+        y_true,
+        y_prob,
+        notion,
+        sample_weight,
+        labels,
+        pos_label,
+        counts=counts,
+        percent=percent,
+        missing=missing,
     )
     names = class_names_of(y_true, task.labels, class_names)
     curve = curve_of(
@@ -391,12 +408,13 @@ def reliability_diagram(
     pos_label: Hashable = None,
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
     """Compute mean score and frequency in each bin, with intervals; for a matrix, accuracy by confidence.
 
     Parameters
     ----------
-    y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent
+    y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent, missing
         As for `ece`. With `notion="classwise"` the result is a mapping from class to diagram.
     binning : str or Binned
         Name of a binned estimator, for instance "uniform:15" or "adaptive:10", or a `Binned` object.
@@ -433,7 +451,7 @@ def reliability_diagram(
     binning = chosen_bins(binning, n_bins, strategy)
     refuse_canonical(notion)
     bins = bins_of(binning, mapping)
-    options: dict[str, Any] = {"counts": counts, "percent": percent, "estimator": bins}
+    options: dict[str, Any] = {"counts": counts, "percent": percent, "missing": missing, "estimator": bins}
     task = build_task(y_true, y_prob, notion, sample_weight, labels, pos_label, **options)
     names = class_names_of(y_true, task.labels, class_names)
     diagram = each_problem(task, diagram_of, binning=bins, interval=interval, level=level)
@@ -453,12 +471,13 @@ def score_histogram(
     pos_label: Hashable = None,
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> ScoreHistogram | ByClass[ScoreHistogram]:
     """Count scores with and without the outcome; for a matrix, confidences of correct and wrong predictions.
 
     Parameters
     ----------
-    y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent
+    y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent, missing
         As for `ece`. With `notion="classwise"` the result is a mapping from class to histogram.
     bins : int
         Number of bins of equal width.
@@ -486,7 +505,15 @@ def score_histogram(
 
     refuse_canonical(notion)
     task = build_task(
-        y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
+        y_true,
+        y_prob,
+        notion,
+        sample_weight,
+        labels,
+        pos_label,
+        counts=counts,
+        percent=percent,
+        missing=missing,
     )
     names = class_names_of(y_true, task.labels, class_names)
     return rename_classes(each_problem(task, histogram_of, bins=bins), names)
@@ -507,6 +534,7 @@ def lce(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> Array:
     """Estimate the local calibration error, frequency minus score, at given scores.
 
@@ -515,6 +543,8 @@ def lce(
     at : float or array
         Scores in [0, 1], also if `y_prob` holds percentages.
     y_true, y_prob, notion, method, kernel, bandwidth, sample_weight, counts, labels, pos_label, percent
+        As for `reliability_curve`.
+    missing : {"raise", "drop"}
         As for `reliability_curve`.
 
     Returns
@@ -541,7 +571,15 @@ def lce(
     refuse_canonical(notion)
     scores = inputs.scores("at", at)
     task = build_task(
-        y_true, y_prob, notion, sample_weight, labels, pos_label, counts=counts, percent=percent
+        y_true,
+        y_prob,
+        notion,
+        sample_weight,
+        labels,
+        pos_label,
+        counts=counts,
+        percent=percent,
+        missing=missing,
     )
     options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
     return local_error(curve_of(task, n_boot=0, band=None, **options), scores)
@@ -569,6 +607,7 @@ def assess(
     tolerance: float | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> Assessment:
     """Assess the calibration of a model by every notion that applies; for a matrix, mainly of confidence.
 
@@ -578,7 +617,7 @@ def assess(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, counts, labels, pos_label, percent
+    y_true, y_prob, sample_weight, counts, labels, pos_label, percent, missing
         As for `ece`.
     cluster : array of shape (N,), optional
         Cluster id of each row; as for `estimate`. Estimates, mean differences, curves and bins account for
@@ -648,17 +687,16 @@ def assess(
         "progress": inputs.progress(progress),
     }
     if is_sketch(y_true):
-        sketch = alone(y_true, *rows, counts=counts, percent=percent)
+        sketch = alone(y_true, *rows, counts=counts, percent=percent, missing=missing)
         if not (groups is None or isinstance(groups, Mapping)):
             raise inputs.InputTypeError("groups", "map the names of groups to sketches", groups)
         return assess_sketch(sketch, groups=groups, **options)
-    data = read(y_true, *rows, groups, counts=counts, percent=percent)
-    weight = counts if sample_weight is None else sample_weight
+    data = read(y_true, *rows, groups, counts=counts, percent=percent, missing=missing)
     return assess_predictions(
         data,
         default_notion(notion, vector=data.score.ndim == 1),
         pos_label=pos_label,
-        groups=None if groups is None else inputs.groups_of_rows(groups, y_true, weight),
+        groups=None if groups is None else inputs.groups_of_rows(groups, data),
         labels=labels,
         grouped_by=column if isinstance(column := getattr(groups, "name", None), str) else None,
         **options,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,7 @@ def compare(
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> Comparison:
     """Compare the calibration errors of several models, or of one model on several samples.
 
@@ -67,7 +68,7 @@ def compare(
     sample_weight, counts, cluster : array of shape (N,) or mapping from name to array, optional
         As for `estimate`; one array for all models, or one for each. Clusters of different models are matched
         by their ids, and may have different numbers of rows.
-    notion, estimator, norm, level, rng, n_resamples, labels, pos_label, progress, percent
+    notion, estimator, norm, level, rng, n_resamples, labels, pos_label, progress, percent, missing
         As for `estimate`.
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
@@ -125,7 +126,12 @@ def compare(
     for name, sample in samples.items():
         with inputs.within(f"model {name!r}"):
             rows = sample["y_true"], sample["y_prob"], notion, sample["sample_weight"], labels, pos_label
-            more = {"counts": sample["counts"], "percent": percent, "estimator": estimator}
+            more = {
+                "counts": sample["counts"],
+                "percent": percent,
+                "missing": missing,
+                "estimator": estimator,
+            }
             tasks[name] = build_task(*rows, sample["cluster"], **more)
     _check_same_subject(tasks)
     is_paired, units = _units(samples, tasks, paired)
@@ -195,10 +201,6 @@ def _units(
         return False, None
     first, *others = samples.values()
     own = {argument for argument in first if any(each[argument] is not first[argument] for each in others)}
-    weights = {
-        k: each["counts"] if each["counts"] is not None else each["sample_weight"]
-        for k, each in samples.items()
-    }
     clusters = {k: each["cluster"] for k, each in samples.items() if each["cluster"] is not None}
     units, obstacle = None, ""
     if is_sketch(first["y_true"]):
@@ -207,7 +209,12 @@ def _units(
         pass
     elif len(clusters) == len(samples):
         units = inputs.matched_clusters(
-            {k: inputs.cluster_ids(each, samples[k]["y_true"], weights[k]) for k, each in clusters.items()}
+            {
+                k: inputs.cluster_ids(
+                    each, tasks[k].kept, len(inputs.read("y_true", samples[k]["y_true"])[0])
+                )
+                for k, each in clusters.items()
+            }
         )
         distinct = np.concatenate([np.unique(code) for code in units.values()])
         if np.unique(distinct).size == distinct.size:
@@ -220,6 +227,12 @@ def _units(
         rows = [len(inputs.read("y_true", each["y_true"])[0]) for each in samples.values()]
         if len({*rows}) > 1:
             obstacle = f"samples of {inputs.show(*rows)} rows"
+        else:
+            kept = {
+                k: np.ones(rows[0], bool) if task.kept is None else task.kept for k, task in tasks.items()
+            }
+            if len({each.tobytes() for each in kept.values()}) > 1:  # other rows are left out of each
+                units = {k: np.flatnonzero(each) for k, each in kept.items()}
     if paired and obstacle:
         raise InputError("paired", "be False or left out", paired, got=f"True for {obstacle}")
     return not obstacle, units
@@ -243,6 +256,7 @@ def compare_calibrators(
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | None = None,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> MapComparison:
     """Compare calibration methods by cross-validation, each with the unchanged scores.
 
@@ -267,7 +281,7 @@ def compare_calibrators(
         Level of all intervals.
     rng : int, numpy.random.Generator or None, default=0
         Seed of the folds and of the simulations, which the result records; None draws a new seed.
-    sample_weight, counts, cluster, labels, pos_label, percent
+    sample_weight, counts, cluster, labels, pos_label, percent, missing
         As for `estimate`.
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
@@ -304,7 +318,16 @@ def compare_calibrators(
         raise inputs.InputTypeError("y_prob", "be scores", y_prob, got="a sketch, which has no rows")
     refuse_swapped(y_prob, y_true, "compare_calibrators")
     data = read(
-        y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, counts=counts, percent=percent
+        y_true,
+        y_prob,
+        notion,
+        sample_weight,
+        labels,
+        pos_label,
+        cluster,
+        counts=counts,
+        percent=percent,
+        missing=missing,
     )
     names = inputs.class_names(data.labels, class_names)
     notion_of_error = default_notion(notion, vector=data.score.ndim == 1)

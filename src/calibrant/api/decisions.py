@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
@@ -46,6 +46,7 @@ def regret(
     level: float = 0.95,
     rng: Seed = 0,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> Regret:
     """Measure the decision regret: the extra cost of acting on the scores instead of on calibrated ones.
 
@@ -88,6 +89,9 @@ def regret(
         seed.
     percent : bool
         Whether scores are percentages, from 0 to 100. Thresholds and costs are not percentages.
+    missing : {"raise", "drop"}
+        Rows whose label is missing (None, NaN, NaT, NA or masked) are refused, or left out with all that
+        belongs to them. The result says in a caution how many were left out.
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
         by label.
@@ -122,10 +126,10 @@ def regret(
     seed = inputs.seeded(rng)
     rows = y_prob, None, sample_weight, labels, pos_label, cluster
     if isinstance(y_true, Sketch):
-        sketch = alone(y_true, *rows, counts=counts, percent=percent)
+        sketch = alone(y_true, *rows, counts=counts, percent=percent, missing=missing)
         task, costs = sketch._decision_task(cost, actions)
     else:
-        data = read(y_true, *rows, counts=counts, percent=percent)
+        data = read(y_true, *rows, counts=counts, percent=percent, missing=missing)
         task, costs = deciding(data, cost, actions, labels)
     names = class_names_of(y_true, task.labels, class_names)
     return rename_classes(regret_of(task, costs, level=level, seed=seed), names)
@@ -147,12 +151,13 @@ def regret_curve(
     level: float = 0.95,
     rng: Seed = 0,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> RegretCurve:
     """Compute net benefit and decision regret at every threshold, with a simultaneous band of the regret.
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent
+    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent, missing
         As for `regret`.
     thresholds : array, optional
         Thresholds strictly between 0 and 1; by default .01, .02, ..., .99.
@@ -188,13 +193,13 @@ def regret_curve(
     at = check_thresholds(thresholds)
     inputs.seeded(rng)
     rows = None, sample_weight, labels, pos_label, cluster
-    task = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
+    task = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent, missing=missing)
     names, compared = class_names_of(y_true, task.labels, class_names), None
     if other is not None:
         if isinstance(y_true, Sketch):
             raise inputs.InputError("other", "be left out for a sketch, which has no rows to pair")
         with inputs.within("other"):
-            compared = _about_one(y_true, other, *rows, counts=counts, percent=percent)
+            compared = _about_one(y_true, other, *rows, counts=counts, percent=percent, missing=missing)
     return rename_classes(regret_curve_of(task, at, level=level, other=compared), names)
 
 
@@ -213,6 +218,7 @@ def best_threshold(
     level: float = 0.95,
     rng: Seed = 0,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> BestThreshold:
     """Choose the threshold of least expected cost, for models whose scores are not recalibrated.
 
@@ -221,7 +227,7 @@ def best_threshold(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent
+    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent, missing
         As for `regret`.
     cost : float, pair or str
         A threshold, or the costs of a false positive and of a false negative, such as (1, 9) or "1:9".
@@ -252,7 +258,7 @@ def best_threshold(
     """
     inputs.seeded(rng)
     rows = None, sample_weight, labels, pos_label, cluster
-    task = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent)
+    task = _about_one(y_true, y_prob, *rows, counts=counts, percent=percent, missing=missing)
     costs = (
         y_true._decision_task(cost)[1] if isinstance(y_true, Sketch) else cost_of(task, cost, labels=labels)
     )
@@ -274,6 +280,7 @@ def risk_coverage(
     level: float = 0.95,
     rng: Seed = 0,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> RiskCoverage:
     """Compute the risk-coverage curve: accuracy of the most confident predictions at each coverage.
 
@@ -299,7 +306,7 @@ def risk_coverage(
     counts : array of shape (N,), optional
         Number of identical rows that each row represents, as in an aggregated table: integers of at least 0.
         The result is the same as for repeated rows. Cannot be combined with `sample_weight`.
-    labels, pos_label, percent
+    labels, pos_label, percent, missing
         As for `ece`.
     cluster : array of shape (N,), optional
         Cluster id of each row; rows of a cluster may depend on each other in any way.
@@ -332,7 +339,9 @@ def risk_coverage(
     if notion is None and not isinstance(y_true, Sketch):
         notion = "confidence"
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    return risk_coverage_of(build_task(*rows, counts=counts, percent=percent), level=level, rng=rng)
+    return risk_coverage_of(
+        build_task(*rows, counts=counts, percent=percent, missing=missing), level=level, rng=rng
+    )
 
 
 def _about_one(y_true: Any, *rows: Any, **more: Any) -> CalibrationTask:

@@ -43,6 +43,7 @@ def estimate_by(
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
     progress: Progress | bool | None = None,
     percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
 ) -> EstimateTable:
     """Estimate the calibration error of each group of rows, and the macro average over the groups.
 
@@ -66,7 +67,7 @@ def estimate_by(
     cluster : array of shape (N,), optional
         Cluster id of each row, as for `estimate`. Cells that share clusters, such as models that answer the
         same questions, are dependent, and the interval of the macro average allows for this.
-    class_names, progress, percent
+    class_names, progress, percent, missing
         As for `estimate`.
 
     Returns
@@ -99,8 +100,8 @@ def estimate_by(
     estimator = chosen_bins(estimator, n_bins, strategy)
     check_canonical_options(notion, clustered=cluster is not None, norm=norm)
     rows = y_prob, notion, sample_weight, labels, pos_label, cluster
-    data = read(y_true, *rows, counts=counts, percent=percent)
-    cells = inputs.cells_of_rows(by, y_true, counts if sample_weight is None else sample_weight)
+    data = read(y_true, *rows, counts=counts, percent=percent, missing=missing)
+    cells = inputs.cells_of_rows(by, y_true, data)
     if taken := [name for name in cells[0] if name in NUMBERS]:
         rule = f"have other names than the columns of results, {inputs.show(*NUMBERS)}"
         raise inputs.InputError("by", rule, taken[0])

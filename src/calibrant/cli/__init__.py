@@ -18,6 +18,7 @@ from calibrant.cli.experiment import group
 from calibrant.cli.measure import curve, estimate, recommend, regret
 from calibrant.cli.output import Refused, discard, open_closed_streams
 from calibrant.cli.report import report
+from calibrant.cli.sketch import sketch
 
 # Raised to show the help of a group, by versions of click that have it.
 _HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
@@ -110,6 +111,6 @@ def main() -> None:
     """
 
 
-for _command in (demo, estimate, curve, compare, recommend, regret, check, report, calibrate, group):
+for _command in (demo, estimate, curve, compare, recommend, regret, check, report, calibrate, sketch, group):
     main.add_command(_command)
 main.add_command(estimate, "ece")

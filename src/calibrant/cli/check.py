@@ -26,7 +26,7 @@ from calibrant.cli.output import (
     write,
     writing,
 )
-from calibrant.cli.source import COLUMNS, CommandInput, name_of, noting, read_source, settled
+from calibrant.cli.source import COLUMNS, CommandInput, name_of, noting, read_source, settled, sketches_of
 from calibrant.inputs.wording import visible
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def _gate_data(source: CommandInput, name: str = "") -> GateData:
         data = read(notion=source.notion.name, **about)
         groups = None
         if source.groups is not None:
-            weight = about["counts"] if about["sample_weight"] is None else about["sample_weight"]
-            values, codes = inputs.groups_of_rows(source.groups, source.rows[0], weight)
+            values, codes = inputs.groups_of_rows(source.groups, data)
             groups = {str(value): inputs.select_rows(data, codes == k) for k, value in enumerate(values)}
         names = inputs.class_names(data.labels, source.class_names)
         return GateData(data, source.notion, groups, names, name)
@@ -259,9 +258,7 @@ def check(
         source = read_source(file, given, holding, as_rows=as_rows)
         base = None
         if baseline is not None:
-            from calibrant.data.files import is_sketch
-
-            columns = dict.fromkeys(COLUMNS) if is_sketch(baseline) else {}
+            columns = dict.fromkeys(COLUMNS) if sketches_of(baseline) else {}
             if columns and given["groups"] is not None:
                 raise Refused(f"{baseline}: is a sketch, which has no groups")
             base = _gate_data(read_source(baseline, given | columns, as_rows=as_rows), name_of(baseline))

@@ -10,7 +10,17 @@ import click
 from calibrant.cli.check import tell_verdict
 from calibrant.cli.options import DATA, options, read_class_names
 from calibrant.cli.output import Refused, check_outputs, discard, tell, tell_json
-from calibrant.cli.source import name_of, noting, read, refusing, settled, stem_of, sums_of
+from calibrant.cli.source import (
+    name_of,
+    noting,
+    read,
+    refusing,
+    settled,
+    sketches_of,
+    stem_of,
+    sums_of,
+    tell_cautions,
+)
 from calibrant.inputs.wording import with_interval
 
 if TYPE_CHECKING:
@@ -86,11 +96,10 @@ def compare(
       calibrant compare last.sketch this.sketch --max-worse 0.005
     """
     from calibrant.assessment.gates import CODES
-    from calibrant.data.files import is_sketch
 
     given = settled(given)
     _check_usage(files, models, given, unpaired, max_worse)
-    if any(map(is_sketch, files)):
+    if any(map(sketches_of, files)):
         arguments, about = _sums(files, given)
     else:
         arguments, about = _rows(files, models, given, unpaired=unpaired)
@@ -174,8 +183,10 @@ def _sums(files: tuple[str, ...], given: dict[str, Any]) -> tuple[dict[str, Any]
     if given["cluster"] is not None:
         raise Refused("a sketch has no clusters; leave out --cluster, or give files of rows")
     sources = dict(zip(_names(files), sums_of(files, given), strict=True))
-    rows = {name: source.about["rows"] for name, source in sources.items()}
-    return {"y_true": {name: source.rows[0] for name, source in sources.items()}}, {"rows": rows}
+    about = {
+        key: {name: source.about[key] for name, source in sources.items()} for key in ("rows", "dropped")
+    }
+    return {"y_true": {name: source.rows[0] for name, source in sources.items()}}, about
 
 
 def _rows(
@@ -203,8 +214,15 @@ def _rows(
     if own and len({ids.dtype.kind for ids in clusters.values()}) > 1:
         # Ids that are all numbers in one file are text where another one has words too.
         arguments["cluster"] = {name: ids.astype(str) for name, ids in clusters.items()}
-    rows = {name: len(each.y_prob) for name, each in data.items()}
-    return arguments, {"rows": rows if own else len(first.y_prob)}
+    if any(each.dropped for each in data.values()):
+        arguments["missing"] = "drop"
+    left_out = {each.left_out: name for name, each in data.items() if each.left_out}
+    tell_cautions([f"{name}: {text}" if own else text for text, name in left_out.items()])
+    about = {
+        argument: {name: getattr(each, argument) for name, each in data.items()}
+        for argument in ("rows", "dropped")
+    }
+    return arguments, about if own else {"rows": first.rows, "dropped": first.dropped}
 
 
 def _names(files: tuple[str, ...]) -> list[str]:

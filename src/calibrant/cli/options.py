@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from calibrant.cli.output import Refused
+from calibrant.cli.paths import Paths
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,7 +22,17 @@ EXITS = "Exit codes: 0 done, 2 bad input or usage."
 #: Formats of pages, which may go to a device without any suffix too.
 PAGES = (".html", ".htm", "")
 #: The columns of a file that are asked about.
-DATA = ("label", "scores", "pair", "percent", "pos_label", "sample_weight", "counts", "format")
+DATA = (
+    "label",
+    "scores",
+    "pair",
+    "percent",
+    "pos_label",
+    "sample_weight",
+    "counts",
+    "drop_missing",
+    "format",
+)
 # Bytes of the largest file of costs that is read.
 LARGEST = 1 << 20
 
@@ -45,13 +56,13 @@ def command_line(ctx: click.Context, command: str | None = None, only: Collectio
     for param in ctx.command.params:
         name, value = param.name or "", given.get(param.name or "")
         wanted = name != "quiet" if only is None else name in only
-        if not wanted or not isinstance(value, str | bool | list):  # else it was not given
+        if not wanted or not isinstance(value, str | bool | list | tuple):  # else it was not given
             continue
         flag = [] if isinstance(param, click.Argument) else [max(param.opts, key=len)]
         if getattr(param, "is_flag", False):
             words += flag
             continue
-        for text in value if isinstance(value, list) else [str(value)]:
+        for text in value if isinstance(value, list | tuple) else [str(value)]:
             path = Path(text)
             is_path = not flag or isinstance(param.type, click.Path) or path.is_absolute() or path.is_file()
             words += [*flag, path.name if is_path and text != "-" else text]
@@ -104,6 +115,11 @@ def norm(*, largest: bool = False) -> Callable[[F], F]:
 def quiet(what: str = "No progress.") -> Callable[[F], F]:
     """Make the option that keeps a command from saying more than it must."""
     return click.option("-q", "--quiet", is_flag=True, help=what)
+
+
+def paths(metavar: str = "PATH...") -> Callable[[F], F]:
+    """Make the argument for one path or several."""
+    return click.argument("file", metavar=metavar, nargs=-1, required=True, callback=Paths.of)
 
 
 def column(role: str, what: str) -> Callable[[F], F]:
@@ -193,7 +209,7 @@ def read_class_names(text: str | None) -> list[str] | None:
 
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "file": click.argument("file", metavar="FILE"),
-    "path": click.argument("file", metavar="PATH"),
+    "path": paths(),
     "label": column("label", "Column of the labels.  [default: label, y, y_true, target, ...]"),
     "scores": click.option(
         "--scores",
@@ -221,6 +237,9 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         multiple=True,
         callback=_columns,
         help="Columns, separated by commas, of which each combination of values is a cell of a table.",
+    ),
+    "drop_missing": click.option(
+        "--drop-missing", is_flag=True, help="Leave out rows without a label, and say how many these are."
     ),
     "groups": column("groups", "Column of groups to look at one by one."),
     "cluster": column("cluster", "Column that says which rows belong together: patients, users, questions."),

@@ -10,10 +10,13 @@ import stat
 import sys
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import click
+
+from calibrant.cli.paths import files_of
 
 #: Formats of pictures.
 PICTURES = (".png", ".svg", ".pdf")
@@ -113,9 +116,7 @@ def check_outputs(
         written[file_identity] = path
     if (file_identity := _redirected(sys.stdout)) is not None:
         written.setdefault(file_identity, Path("standard output"))
-    for source in inputs:
-        if source is None:
-            continue
+    for source in chain.from_iterable(files_of(each) for each in inputs if each is not None):
         try:
             read = (
                 [_redirected(sys.stdin)]

@@ -5,6 +5,7 @@ All that the commands ask of `calibrant.data` is asked here.
 
 from __future__ import annotations
 
+import glob
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ import click
 
 from calibrant.cli.options import read_class_names
 from calibrant.cli.output import Refused, note
+from calibrant.cli.paths import files_of
 from calibrant.cli.progress import Bar
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ DECISIONS = ("regret", "regret_curve", "best_threshold")
 #: Options that say which columns a file has, and how they are written.
 COLUMNS = (
     *("label", "scores", "pos_label", "sample_weight", "counts"),
-    *("groups", "by", "cluster", "format", "percent"),
+    *("groups", "by", "cluster", "format", "percent", "drop_missing"),
 )
 #: Functions whose results name classes.
 NAMED = (
@@ -61,6 +63,7 @@ def words() -> Words:
         | {"y_true": "labels", "y_prob": "scores", "rng": "--seed", "cv": "--folds"}
         | (pairs if given.get("correct") is not None else {}),
         advice={
+            "missing": "give --drop-missing to leave out rows without a label",
             "labels": "name the columns after their classes, as in p_cat",
             "pos_label": "give --pos-label",
             "notion": "ask for --notion classwise or confidence",
@@ -157,8 +160,9 @@ def _asked(given: dict[str, Any], *, labelled: bool = True) -> ColumnRequest:
 
     options = ("label", "scores", "sample_weight", "counts", "groups", "cluster", "notion")
     roles: dict[str, Any] = {role: given.get(role) for role in options}
-    more = {"positive": given["pos_label"], "percent": given["percent"], "by": given.get("by", ())}
-    return ColumnRequest(**roles, labelled=labelled, **more)
+    roles |= {"positive": given["pos_label"], "percent": given["percent"], "by": given.get("by", ())}
+    missing = "drop" if given.get("drop_missing") else "raise"
+    return ColumnRequest(**roles, labelled=labelled, missing=missing)
 
 
 def arguments(data: Data) -> dict[str, Any]:
@@ -167,9 +171,9 @@ def arguments(data: Data) -> dict[str, Any]:
     return weights | {"labels": data.labels, "pos_label": data.pos_label}
 
 
-def origin(file: str, rows: int) -> dict[str, Any]:
-    """Return what JSON says of where a result comes from."""
-    return {"source": name_of(file), "rows": rows}
+def origin(file: str, rows: int, dropped: int = 0) -> dict[str, Any]:
+    """Return what JSON says of where a result comes from; rows that were dropped are not among the rows."""
+    return {"source": name_of(file), "rows": rows, "dropped": dropped}
 
 
 def name_of(file: str) -> str:
@@ -252,7 +256,7 @@ class CommandInput:
         else:
             labels, scores = self.rows
             known = {name: self.options[name] for name in ("labels", "pos_label")}
-            weights = {name: self.options[name] for name in ("sample_weight", "counts")}
+            weights = {name: self.options[name] for name in ("sample_weight", "counts", "missing")}
             calibrator = Calibrator(method, class_names=self.class_names, **known)
             if notion is None:
                 calibrator.fit(scores, labels, **weights)
@@ -275,18 +279,20 @@ def read_rows(file: str, given: dict[str, Any]) -> CommandInput:
     from calibrant.tasks.notions import get_notion
 
     data = read(file, given)[""]
-    clusters = {} if data.cluster is None else {"cluster": data.cluster}
+    more: dict[str, Any] = {} if data.cluster is None else {"cluster": data.cluster}
+    if data.left_out:
+        tell_cautions([data.left_out])
     return CommandInput(
         (data.y_true, data.y_prob),
         get_notion(data.notion),
         data.y_prob.ndim == 1,
-        origin(file, len(data.y_prob)) | {"read": "rows"},
+        origin(file, data.rows, data.dropped) | {"read": "rows"},
         data.source,
         data.columns["scores"],
         list(data.cautions),
         data.groups,
         data.by,
-        arguments(data) | clusters,
+        arguments(data) | more | {"missing": "drop" if data.dropped else "raise"},
         read_class_names(given.get("class_names")),
     )
 
@@ -300,48 +306,85 @@ def tell_cautions(cautions: Sequence[str]) -> None:
 def has_matrix(file: str, given: dict[str, Any]) -> bool:
     """Return whether a path has several columns of scores; of standard input nobody knows yet."""
     from calibrant.data import n_scores
-    from calibrant.data.files import is_sketch
 
-    if file == "-" or is_sketch(file):
+    if file == "-" or sketches_of(file):
         return False
     with refusing():
         return n_scores(file, _asked(given), given["format"]) > 1
 
 
-def _of_files(file: str, given: dict[str, Any]) -> CommandInput:
+def read_sums(file: str, given: dict[str, Any]) -> CommandInput:
+    """Return the sums of files of any size."""
     with refusing(), Bar("reading", given["quiet"]) as bar:
         from calibrant.data import stream
 
-        streamed = stream(file, _asked(given), format=given["format"], progress=bar.reading)
-    about = origin(file, streamed.rows) | {"read": "sums"}
-    return _of_sums(streamed.sketches, about, streamed.source, streamed.columns["scores"])
+        paths = files_of(file)
+        streamed = stream(paths, _asked(given), format=given["format"], progress=bar.reading)
+    about = origin(file, streamed.rows, streamed.dropped) | {"read": "sums"}
+    source = _of_sums(streamed.sketches, about, streamed.source, streamed.columns["scores"])
+    _check_pos_label(source, given)
+    return source
 
 
-def _of_sketch(file: str, given: dict[str, Any]) -> CommandInput:
-    """Return the sums of a file that holds a sketch, which has settled what is asked."""
+def sketches_of(file: str, *, only: bool = False) -> list[str]:
+    """Return the sketches that an argument or a pattern names.
+
+    There are none where it names other files, unless it may name sketches `only`.
+    """
+    from calibrant.data.files import expanded, is_sketch
+
+    files = files_of(file)
+    if len(files) == 1 and not only and not is_sketch(file) and not glob.has_magic(file):
+        return []
+    with refusing():
+        matches = expanded(files)
+    others = [] if only else [match for match in matches if not is_sketch(match)]
+    if len(files) > 1 and others:
+        hint = "give a folder, or a pattern in quotes such as 'may/*.parquet'"
+        raise Refused(f"{others[0]}: is no sketch, and only sketches are given one by one; {hint}")
+    if others and len(others) < len(matches):
+        raise Refused(f"{others[0]}: is no sketch")
+    return [] if others else matches
+
+
+def load_sketches(files: Sequence[str]) -> Sketch:
+    """Return the sum of sketches in files; those that ask different questions are refused."""
     from calibrant import Sketch
+
+    total = None
+    for file in files:
+        with refusing():
+            sketch = Sketch.load(file)
+        try:
+            total = sketch if total is None else total + sketch
+        except ValueError as error:
+            raise Refused(f"{name_of(files[0])} and {name_of(file)}: {error}") from None
+    assert total is not None
+    return total
+
+
+def _of_sketches(file: str, files: Sequence[str], given: dict[str, Any]) -> CommandInput:
+    """Return the sums of files that hold sketches, which have settled what is asked."""
     from calibrant.tasks.notions import get_notion
 
     if caught := [words().called(option) for option in COLUMNS if given.get(option)]:
         raise Refused(f"{file}: is a sketch, which has no columns; leave out {', '.join(caught)}")
-    with refusing():
-        sketch = Sketch.load(file)
+    sketch = load_sketches(files)
     if not sketch.totals.rows:
         raise Refused(f"{file}: is a sketch of no rows")
     if given["notion"] is not None and get_notion(given["notion"]) != get_notion(sketch.notion):
         raise Refused(f"{file}: is a sketch of --notion {sketch.notion}, and cannot be asked for another")
-    return _of_sums({None: sketch}, origin(file, sketch.totals.rows) | {"read": "sums"}, name_of(file))
+    about = origin(file, sketch.totals.rows, sketch.totals.dropped) | {"read": "sums"}
+    return _of_sums({None: sketch}, about, name_of(file))
 
 
 def sums_of(files: Sequence[str], given: dict[str, Any]) -> list[CommandInput]:
     """Return the sums of files, some of which hold sketches; rows are summed by the notion of a sketch."""
-    from calibrant.data.files import is_sketch
-
-    sketches = {file: is_sketch(file) for file in files}
+    sketches = {file: sketches_of(file) for file in files}
     columns = {} if all(sketches.values()) else dict.fromkeys(COLUMNS)  # those are of the files of rows
-    sources = {file: _of_sketch(file, given | columns) for file in files if sketches[file]}
+    sources = {file: _of_sketches(file, each, given | columns) for file, each in sketches.items() if each}
     rows = given | {"notion": next(iter(sources.values())).notion.name}
-    return [sources[file] if sketches[file] else _of_files(file, rows) for file in files]
+    return [sources[file] if sketches[file] else read_sums(file, rows) for file in files]
 
 
 def _of_sums(
@@ -351,8 +394,12 @@ def _of_sums(
 
     first, *others = sketches.values()
     sketch = sum(others, start=first)
-    cautions = list(sketch._task.cautions) if sketch.totals.renormalised else []
-    groups = None if None in sketches else sketches
+    if sketch.totals.dropped:
+        left_out, *cautions = sketch.totals.cautions
+        tell_cautions([left_out])
+    else:
+        cautions = list(sketch.totals.cautions)
+    groups = None if None in sketches else {key: each for key, each in sketches.items() if each.totals.rows}
     return CommandInput(
         (sketch,), get_notion(sketch.notion), sketch.is_vector, about, name, columns, cautions, groups
     )
@@ -372,13 +419,12 @@ def read_source(
 
     `ask` is asked of a handful of rows before a long reading: what is wrong with an option is said at once.
     """
-    from calibrant.data.files import is_sketch
     from calibrant.tasks.notions import get_notion
 
     given = settled(given)
     names = read_class_names(given.get("class_names"))
-    if is_sketch(file):
-        return replace(_of_sketch(file, given), class_names=names)
+    if sketches := sketches_of(file):
+        return replace(_of_sketches(file, sketches, given), class_names=names)
     notion = given["notion"]
     as_rows = (
         as_rows
@@ -396,12 +442,16 @@ def read_source(
             ask(_few_rows(notion))
         if not given["quiet"]:
             note(f"{size}: read as sums, not rows; memory does not grow with them")
-        source = replace(_of_files(file, given), class_names=names)
+        source = replace(read_sums(file, given), class_names=names)
     else:
         source = read_rows(file, given)
+        _check_pos_label(source, given)
+    return source
+
+
+def _check_pos_label(source: CommandInput, given: dict[str, Any]) -> None:
     if given["pos_label"] is not None and not (source.vector or source.notion.is_binary):
         raise Refused("--pos-label asks about one class of several: add --notion binary")
-    return source
 
 
 def _few_rows(notion: str | None) -> CommandInput:

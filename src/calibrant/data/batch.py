@@ -28,7 +28,9 @@ from calibrant.data.values import (
     kind_of_values,
     numbers_of,
     refuse_kind,
+    select_values,
     values_of,
+    without_value,
 )
 from calibrant.inputs import Array, InputError, check_group_count, show
 from calibrant.inputs.predictions import USUAL
@@ -68,6 +70,7 @@ class BatchRows:
     groups: Coded | None
     cluster: Array | Coded | None = None
     by: tuple[Array | Coded, ...] = ()
+    kept: Array | None = None  # whether each row of the file has a label; None if all have
 
     @property
     def seen(self) -> tuple[Any, ...]:
@@ -169,9 +172,22 @@ def _as_in_file(label: Any, labels: Sequence[Any]) -> Any:
     return inputs.like(label, labels) if isinstance(label, str) and labels else label
 
 
-def typed(batch: Batch, roles: ColumnRoles, kinds: Mapping[str, Kind], first_row: int = 0) -> BatchRows:
-    """Return the columns of a batch, each of its kind; `first_row` rows come before it."""
-    with _placed(first_row):
+def typed(
+    batch: Batch,
+    roles: ColumnRoles,
+    kinds: Mapping[str, Kind],
+    first_row: int = 0,
+    kept: Array | None = None,
+) -> BatchRows:
+    """Return the columns of a batch, each of its kind; `first_row` rows come before it.
+
+    The batch has those rows of the file that are `kept`.
+    """
+    if kept is not None and not kept.any():
+        nothing = Coded(np.empty(0, dtype=np.intp), ())
+        numbers = {name: np.empty(0) for name in roles.numbers}
+        return BatchRows(numbers, nothing, nothing, nothing, kept=kept)
+    with _placed(first_row, kept=kept):
         numbers = {name: numbers_of(name, batch[name]) for name in roles.numbers}
         label = groups = cluster = None
         if roles.label is not None:
@@ -185,15 +201,44 @@ def typed(batch: Batch, roles: ColumnRoles, kinds: Mapping[str, Kind], first_row
         if roles.cluster is not None:
             cluster = values_of(roles.cluster, batch[roles.cluster], kinds[roles.cluster])
         by = tuple(values_of(name, batch[name], kinds[name]) for name in roles.by)
-        return BatchRows(numbers, label, groups, cluster, by)
+        return BatchRows(numbers, label, groups, cluster, by, kept)
+
+
+def dropped_by_group(
+    others: Batch, rows: int, roles: ColumnRoles, kinds: Mapping[str, Kind]
+) -> dict[Any, int]:
+    """Return how many of so many rows without a label are of each group; without groups there is one, None.
+
+    A row without a group, too, is of none.
+    """
+    counts = (
+        np.ones(rows, dtype=np.int64)
+        if roles.counts is None
+        else numbers_of(roles.counts, others[roles.counts])
+    )
+
+    def total(some: Any = slice(None)) -> int:
+        return inputs.count_dropped(np.zeros(len(counts[some]), dtype=bool), ("counts", counts[some]))
+
+    if roles.groups is None:
+        return {None: total()}
+    known = ~without_value(others[roles.groups])
+    if not known.any():
+        return {}
+    counts = counts[known]
+    column = values_of(roles.groups, select_values(others[roles.groups], known), kinds[roles.groups])
+    groups = Coded.of(column) if isinstance(column, np.ndarray) else column
+    return {group: total(some) for group, some in zip(groups.values, groups.rows(), strict=True)}
 
 
 def checked(rows: BatchRows, schema: ResolvedSchema, first_row: int = 0) -> CheckedBatch:
     """Check the rows of a batch as rows in memory are checked; `first_row` rows come before it."""
     roles, groups = schema.roles, rows.groups
+    if not len(rows):
+        return CheckedBatch(None, 0, (), groups, rows.label)
     weight = None if roles.weight is None else rows.numbers[roles.weight]
     score = matrix_of(rows, roles, by_class=schema.notion.classwise)
-    with _placed(first_row, roles.scores.names):
+    with _placed(first_row, roles.scores.names, rows.kept):
         if groups is not None:
             check_group_count(len(groups.values))
         # Where there are no labels, scores and weights are checked as if all had one.
@@ -231,10 +276,15 @@ def matrix_of(rows: BatchRows, roles: ColumnRoles, *, by_class: bool = False) ->
 
 @contextmanager
 def suggesting_labels(roles: ColumnRoles) -> Iterator[None]:
-    """Say of scores that are refused that they may be predicted labels, where their name leaves that open."""
+    """Say of scores that are refused that they may be predicted labels, where their name leaves that open.
+
+    Of labels that are missing it says how to leave them out.
+    """
     try:
         yield
     except InputError as error:
+        if error.argument == f"column {show(roles.label)}" and error.rule == "have no missing values":
+            error.advice = "missing"
         if roles.scores.doubtful and error.argument in ("y_prob", f"column {show(*roles.scores.names)}"):
             error.advice = error.advice or "scores"
         raise
@@ -305,10 +355,11 @@ def _are_booleans(values: Sequence[Any]) -> bool:
 
 
 @contextmanager
-def _placed(first_row: int, names: Sequence[str] = ()) -> Iterator[None]:
+def _placed(first_row: int, names: Sequence[str] = (), kept: Array | None = None) -> Iterator[None]:
     """Count rows as the file does, and call columns of scores by their names."""
     try:
-        yield
+        with inputs.rows_of(kept):
+            yield
     except InputError as error:
         if error.row is not None and error.axis == "row":
             error.row += first_row

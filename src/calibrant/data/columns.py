@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from calibrant.inputs import InputError, InputTypeError, row_weights, show, show_near
+from calibrant.inputs import InputError, InputTypeError, check_choice, row_weights, show, show_near
+from calibrant.inputs.missing import MISSING
 from calibrant.parallel import cached_property
 
 LABELS = (
@@ -57,6 +58,7 @@ class ColumnRequest:
     percent: bool = False  # whether scores are percentages, from 0 to 100
     counts: str | None = None
     by: tuple[str, ...] = ()  # columns whose combinations are groups
+    missing: str = "raise"  # what is done about rows without a label: "raise" or "drop"
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class ColumnRoles:
     percent: bool = False
     counts: str | None = None
     by: tuple[str, ...] = ()
+    drop: bool = False  # whether rows without a label are left out
 
     @property
     def weight(self) -> str | None:
@@ -159,6 +162,7 @@ def roles_of(header: ColumnHeader, requested: ColumnRequest) -> ColumnRoles:
     {'label': ('y',), 'scores': ('p_cat', 'p_dog')}
     """
     label = _label(header, requested)
+    check_choice("missing", requested.missing, MISSING)
     row_weights(requested.sample_weight, requested.counts)
     sample_weight = _named(header, "sample_weight", requested.sample_weight)
     counts = _named(header, "counts", requested.counts)
@@ -167,7 +171,8 @@ def roles_of(header: ColumnHeader, requested: ColumnRequest) -> ColumnRoles:
     by = tuple(str(_named(header, "by", name)) for name in requested.by)
     taken = {name for name in (label, sample_weight, counts, groups, cluster, *by) if name is not None}
     scores = _scores(header, requested.scores, taken, in_order=requested.labels is None)
-    return ColumnRoles(label, scores, sample_weight, groups, cluster, requested.percent, counts, by)
+    drop = label is not None and requested.missing == "drop"
+    return ColumnRoles(label, scores, sample_weight, groups, cluster, requested.percent, counts, by, drop)
 
 
 def class_column(name: str) -> tuple[str, str] | None:

@@ -48,6 +48,7 @@ class Request:
     positive: int | None  # column of the positive class
     counts: bool  # whether weights are counts
     percent: bool  # whether scores are percentages, from 0 to 100
+    drop: bool = False  # whether rows without a label are left out
 
     @property
     def scores(self) -> list[str]:
@@ -97,7 +98,13 @@ class Sums:
     def take(self, piece: Any, request: Request) -> Sums:
         """Add the rows of a piece. What is wrong is sought after a failure, and counted in all pieces."""
         piece = _plain(piece, request.roles)
+        self.rows += len(piece)
         try:
+            if request.drop and (gone := missing(piece["y"])).any():
+                for value, count in _dropped(piece.filter(gone.tolist()), request).items():
+                    before, sketch = self.groups.get(value, GroupSums(0, Sketch(request.notion.name)))
+                    self.groups[value] = GroupSums(before, sketch._add_dropped(count))
+                piece = piece.filter((~gone).tolist())
             for value, rows in _by_group(piece, request):
                 before, sketch = self.groups.get(value, GroupSums(0, Sketch(request.notion.name)))
                 data = _predictions(rows, request)
@@ -107,7 +114,6 @@ class Sums:
             check_group_count(len(self.groups))
         except ValueError as error:
             self.add(Sums(0, {}, _faults(piece, request, error), error))
-        self.rows += len(piece)
         return self
 
     def add(self, more: Sums) -> Sums:
@@ -311,6 +317,21 @@ def _by_group(piece: Any, request: Request) -> Iterator[tuple[Any, Any]]:
         yield _bare(value), rows
 
 
+def _dropped(piece: Any, request: Request) -> dict[Any, int]:
+    """Return how many rows without a label are of each group, but for those without a group."""
+    groups: Iterable[tuple[Any, Any]] = [((None,), piece)]
+    if "g" in request.roles:
+        groups = piece.filter((~missing(piece["g"])).tolist()).group_by("g")
+    weights = {
+        _bare(value): rows["w"].to_numpy() if request.counts else np.ones(len(rows))
+        for (value,), rows in groups
+    }
+    return {
+        value: inputs.count_dropped(np.zeros(len(weight), dtype=bool), ("counts", weight))
+        for value, weight in weights.items()
+    }
+
+
 def _bare(value: Any) -> Any:
     """Return a numpy scalar as what Python has for it: not every engine knows numpy."""
     return value.item() if isinstance(value, np.generic) else value
@@ -446,6 +467,7 @@ def like_that(count: int, total: int) -> str:
     return f"{count} of {total} rows {'are' if count > 1 else 'is'} like that"
 
 
-def refuse_missing(column: str, count: int, total: int) -> NoReturn:
+def refuse_missing(column: str, count: int, total: int, advice: str = "") -> NoReturn:
     """Refuse missing values; null and NaN are one in pandas, so they are one everywhere."""
-    raise InputError(column, "have no missing values", count, got=f"{count} in {total} rows")
+    got = f"{count} in {total} rows"
+    raise InputError(column, "have no missing values", count, got=got, advice=advice)

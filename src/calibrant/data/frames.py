@@ -83,6 +83,7 @@ def from_frame(frame: Any, *, scores: Any, n_classes: int | None, **others: Any)
         scores = [nw.col(name).max() for name in request.scores]
         most = _collected(renamed(frame, request.roles).select(*scores))
         inputs.check_percent(max(float(most[name][0]) for name in request.scores) / 100)
+    groups = {value: group for value, group in groups.items() if group.rows}
     for value, group in groups.items():
         if group.sketch.n == 0:
             where = f" in group {show(value)}" * ("g" in request.roles)
@@ -144,7 +145,7 @@ def _request(
     explicit = (
         None if requested.labels is None else tuple(map(label_of, inputs.class_labels(requested.labels)))
     )
-    seen = _rows_by_value(frame, label)
+    seen, rows = _rows_by_value(frame, label, drop=roles.drop)
     try:
         if vector:
             classes, pos_label = _single(names[0], seen, explicit, pos_label, requested.notion)
@@ -166,7 +167,7 @@ def _request(
         vector=vector, labels=classes, positive=inputs.explicit_column(classes, positive, is_given=is_given)
     )
     counts = roles.counts is not None
-    return sum(seen.values()), Request(notion, columns, classes, codes, positive, counts, roles.percent)
+    return rows, Request(notion, columns, classes, codes, positive, counts, roles.percent, roles.drop)
 
 
 def _check_types(schema: Mapping[str, Any], columns: dict[str, str]) -> None:
@@ -202,8 +203,11 @@ def _codes(classes: tuple[Any, ...]) -> dict[Any, int]:
     return dict.fromkeys(negative, 0) | {positive: 1}
 
 
-def _rows_by_value(frame: Any, column: str) -> dict[Any, int]:
-    """Return the values of a column in their order, whole floats as integers, and how many rows have each."""
+def _rows_by_value(frame: Any, column: str, *, drop: bool) -> tuple[dict[Any, int], int]:
+    """Return the values of a column in their order, whole floats as integers, and how many rows have each.
+
+    Beside them is the number of all rows. With `drop`, some may have no value.
+    """
     label_frame = renamed(frame, {"y": column})
     counts: dict[Any, int] = {}
     rows = gone = 0
@@ -220,9 +224,11 @@ def _rows_by_value(frame: Any, column: str) -> dict[Any, int]:
             raise InputError(f"column {show(column)}", "hold classes", len(counts), got=got)
     if not rows:
         raise InputError("frame", "not be empty", 0, got="0 rows")
-    if gone:
-        refuse_missing(f"column {show(column)}", gone, rows)
-    return {value: counts[value] for value in inputs.in_order(tuple(counts))}
+    if gone and not drop:
+        refuse_missing(f"column {show(column)}", gone, rows, advice="missing")
+    if not counts:
+        inputs.refuse_unlabelled(f"column {show(column)}", rows)
+    return {value: counts[value] for value in inputs.in_order(tuple(counts))}, rows
 
 
 def _collected(frame: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import PurePath
 from typing import Any, BinaryIO
@@ -48,12 +49,14 @@ def map_files(
     kind = format_of(out)
     sources = [described(file, format) for file in expanded(paths, format)]
     fitted = () if scores else calibrator.columns_ or ()
-    if not all(sources[0].header.times[each] == 1 for each in fitted):
-        fitted = ()
+    absent = [each for each in fitted if sources[0].header.times[each] != 1]
+    fitted = () if absent else fitted
     requested = ColumnRequest(scores=fitted or tuple(scores), labelled=False, percent=percent)
-    roles = roles_in_all(sources, requested)
+    with _naming_absent(absent):
+        roles = roles_in_all(sources, requested)
+        with naming(sources[0].path):
+            order = None if fitted else order_of(calibrator, roles)
     with naming(sources[0].path):
-        order = None if fitted else order_of(calibrator, roles)
         new = names_of(calibrator, name, level)
         _check_names(sources, new)
     count = 0
@@ -62,7 +65,7 @@ def map_files(
         nonlocal count
         total, every = sum(source.size for source in sources), sources[0].header.names
         rows = batch_rows or rows_of_batch(sources, len(every) + len(new))
-        for source, first, batch, done in all_batches(sources, every, (), rows):
+        for source, first, batch, done, *_ in all_batches(sources, every, (), rows):
             with naming(source.path):
                 score = matrix_of(typed(batch, roles, {}, first), roles)
                 with _placed(first, roles.scores.names):
@@ -78,6 +81,18 @@ def map_files(
     with atomic_file(out) as file:
         _write(file, tables(), kind, sources[0].delimiter or ",")
     return count
+
+
+@contextmanager
+def _naming_absent(columns: Sequence[str]) -> Iterator[None]:
+    """Say where no columns of scores are found which ones the map was fitted to."""
+    try:
+        yield
+    except InputError as error:
+        if columns:
+            fitted = f"the map was fitted to {inputs.show(*columns)}, which the file does not have"
+            error.hint = "; ".join(filter(None, [fitted, error.hint]))
+        raise
 
 
 def format_of(out: str | os.PathLike[str]) -> str:

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from calibrant.data.batch import (
     check_label,
     check_types,
     checked,
+    dropped_by_group,
     kinds_of,
     refuse_labels,
     resolve_schema,
@@ -33,7 +34,7 @@ from calibrant.data.batch import (
 )
 from calibrant.data.columns import ColumnRequest, ColumnRoles, roles_of
 from calibrant.data.files import called, expanded, naming
-from calibrant.data.readers import DataFile, FileBatch, all_batches, described
+from calibrant.data.readers import DataFile, FileBatch, described, labelled_batches
 from calibrant.data.values import Kind
 from calibrant.inputs import PYTHON, InputError, Words, show
 from calibrant.inputs.wording import duration
@@ -107,11 +108,13 @@ class ReadProgress:
 class FileSketches:
     """What was read of files."""
 
-    sketches: Mapping[Any, Sketch]  # by group; without groups there is one, None
-    rows: int
+    # By group, without groups there is one, None; that of a group without any label has no rows.
+    sketches: Mapping[Any, Sketch]
+    rows: int  # number of rows, but for those without a label
     source: str  # what was read, as messages call it
     # Names of the columns that were used, by "label", "scores", "sample_weight", "counts" and "groups".
     columns: Mapping[str, tuple[str, ...]]
+    dropped: int = 0  # number of rows without a label
 
 
 @in_words(FILES)
@@ -129,7 +132,8 @@ def from_files(
     specs = () if scores is None else (scores,) if isinstance(scores, str) else tuple(scores)
     classes = None if labels is None else inputs.class_labels(labels)
     columns = ColumnRequest(scores=specs, labels=classes, **requested)
-    return stream(paths, columns, format=format, progress=progress, batch_rows=batch_rows).sketches
+    streamed = stream(paths, columns, format=format, progress=progress, batch_rows=batch_rows)
+    return {group: sketch for group, sketch in streamed.sketches.items() if sketch.totals.rows}
 
 
 def stream(
@@ -150,13 +154,14 @@ def stream(
     roles = roles_in_all(sources, requested)
     rows = batch_rows or rows_of_batch(sources, len(roles.scores.names))
     with suggesting_labels(roles):
-        batches = all_batches(sources, roles.numbers, roles.values, rows)
+        batches = labelled_batches(sources, roles, rows)
         schema, batches = _resolve_schema(sources, requested, roles, batches)
         run = Run(sources, schema, progress)
         run.sum(batches)
-    name, sketches = called_together(sources), run.sketches
+    name = called_together(sources)
+    sketches = {group: sketch for group, sketch in run.sketches.items() if sketch.totals.rows}
     with naming(name):
-        if not any(sketch.totals.rows for sketch in sketches.values()):
+        if not sketches:
             raise ValueError("has no rows with a weight above 0")
         if roles.percent:
             cells = [sketch._score_data for sketch in sketches.values()]
@@ -167,7 +172,7 @@ def stream(
             pair = schema.pair(set(run.seen))
             for sketch in sketches.values():
                 sketch.labels = pair
-    return FileSketches(sketches, run.rows, name, roles.by_role)
+    return FileSketches(run.sketches, run.rows, name, roles.by_role, run.dropped)
 
 
 def roles_in_all(sources: Sequence[DataFile], requested: ColumnRequest) -> ColumnRoles:
@@ -231,21 +236,39 @@ def _resolve_schema(
     sources: Sequence[DataFile], requested: ColumnRequest, roles: ColumnRoles, pieces: Iterator[FileBatch]
 ) -> tuple[ResolvedSchema, Iterator[FileBatch]]:
     """Return what the first rows settle, and the pieces from these rows on."""
+    earlier: list[FileBatch] = []
     first = next(pieces, None)
+    while first is not None and not first.is_labelled:
+        earlier.append(first)
+        first = next(pieces, None)
     if first is None:
-        raise ValueError(f"{called_together(sources)}: has no rows")
+        refuse_no_rows(sources, sum(0 if piece.kept is None else len(piece.kept) for piece in earlier))
     with naming(first.source.path):
         kinds = kinds_in_all(sources, [roles], first.source, first.batch)
-        schema = resolve_schema(requested, roles, kinds, typed(first.batch, roles, kinds).seen)
-    return schema, chain([first], pieces)
+        seen = typed(first.batch, roles, kinds, first.first, first.kept).seen
+        schema = resolve_schema(requested, roles, kinds, seen)
+    return schema, chain([*earlier, first], pieces)
+
+
+def refuse_no_rows(sources: Sequence[DataFile], unlabelled: int) -> NoReturn:
+    """Refuse files that have no rows, or so many without a label."""
+    with naming(called_together(sources)):
+        if unlabelled:
+            inputs.refuse_unlabelled("y_true", unlabelled)
+        raise ValueError("has no rows")
 
 
 def _summed(schema: ResolvedSchema, rows: FileBatch) -> tuple[FileBatch, CheckedBatch, dict[Any, Sketch]]:
     """Return a batch, the same checked, and its sums by group."""
     with naming(rows.source.path):
-        typed_rows = typed(rows.batch, schema.roles, schema.kinds, rows.first)
+        typed_rows = typed(rows.batch, schema.roles, schema.kinds, rows.first, rows.kept)
         piece = checked(typed_rows, schema, rows.first)
         sums = {group: Sketch(schema.notion.name)._take(data) for group, data in piece.by_group()}
+        if rows.kept is not None:
+            unlabelled = len(rows.kept) - piece.rows
+            dropped = dropped_by_group(rows.others, unlabelled, schema.roles, schema.kinds)
+            for group, count in dropped.items():
+                sums[group] = sums.get(group, Sketch(schema.notion.name))._add_dropped(count)
     return rows, piece, sums
 
 
@@ -260,8 +283,8 @@ class Run:
         The sums of each group; without groups there is one, None.
     seen : dict
         Labels that occurred, in their order, where these have to be known.
-    rows : int
-        Rows in all.
+    rows, dropped : int
+        Rows in all, but for those without a label, and the number of these.
     """
 
     def __init__(
@@ -273,7 +296,7 @@ class Run:
         self.sources, self.schema, self.progress = sources, schema, progress
         self.sketches: dict[Any, Sketch] = {}
         self.seen: dict[Any, None] = {}
-        self.rows = 0
+        self.rows = self.dropped = 0
         sizes = [source.rows for source in sources]
         self.total = None if None in sizes else sum(size or 0 for size in sizes)
         # Bytes up to the end of each file.
@@ -296,6 +319,7 @@ class Run:
                     self._add_seen(piece.seen)
                     self._add_sums(sums)
                 self.rows += piece.rows
+                self.dropped += 0 if batch.kept is None else len(batch.kept) - piece.rows
                 self._tell(batch.done, bisect_left(self.ends, batch.done))
         self._tell(self.ends[-1], len(self.sources))
 
@@ -311,7 +335,8 @@ class Run:
             self.sketches[key] = self.sketches[key] + sketch if key in self.sketches else sketch
         if len(self.sketches) > known:
             inputs.check_group_count(len(self.sketches))
-            size = sum(array.nbytes for array in next(iter(self.sketches.values()))._score_data.arrays)
+            sizes = (sketch._score_data.arrays for sketch in sums.values() if sketch.totals.rows)
+            size = sum(array.nbytes for array in next(sizes, ()))
             if len(self.sketches) * size > MOST_SUMS:
                 raise ValueError(
                     f"the sums of {len(self.sketches)} groups take more than {MOST_SUMS >> 30} GiB of memory"
@@ -322,9 +347,10 @@ class Run:
         if self.progress is None:
             return
         took, share = time.monotonic() - self.started, done / max(1, self.ends[-1])
-        rate = self.rows / took if took > 0 else 0.0
+        rows = self.rows + self.dropped
+        rate = rows / took if took > 0 else 0.0
         left = took / share * (1 - share) if share > 0 else math.nan
-        self.progress(ReadProgress(self.rows, self.total, files, len(self.sources), share, rate, left))
+        self.progress(ReadProgress(rows, self.total, files, len(self.sources), share, rate, left))
 
 
 def cpus() -> int:

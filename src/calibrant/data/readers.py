@@ -16,12 +16,13 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from calibrant.data.batch import Batch
-from calibrant.data.columns import ColumnHeader
+from calibrant.data.columns import ColumnHeader, ColumnRoles
 from calibrant.data.files import (
     check_bytes,
     check_width,
@@ -33,6 +34,7 @@ from calibrant.data.files import (
     tidy,
 )
 from calibrant.data.text import about_csv, about_json, csv_tables, json_tables
+from calibrant.data.values import select_values, without_value
 from calibrant.inputs import Array, show
 
 # Bytes of the buffers of all columns of a Parquet file.
@@ -138,12 +140,37 @@ def batches(
 
 
 class FileBatch(NamedTuple):
-    """A batch of a file, the number of rows before it there, and the bytes of all files read after it."""
+    """A batch of a file, the number of rows before it there, and the bytes of all files read after it.
+
+    Where rows without a label are left out, `kept` is whether each row has one, and `others` are columns of
+    the other rows.
+    """
 
     source: DataFile
     first: int
     batch: Batch
     done: int
+    kept: Array | None = None
+    others: Batch = MappingProxyType({})
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether any row may have a label."""
+        return self.kept is None or bool(self.kept.any())
+
+
+def labelled_batches(sources: Sequence[DataFile], roles: ColumnRoles, rows: int) -> Iterator[FileBatch]:
+    """Yield the batches of files with the columns that are used, without rows that are to be left out."""
+    for piece in all_batches(sources, roles.numbers, roles.values, rows):
+        gone = without_value(piece.batch[roles.label]) if roles.drop and roles.label is not None else None
+        if gone is None or not gone.any():
+            yield piece
+            continue
+        names = dict.fromkeys((*roles.numbers, *roles.values))
+        batch = {name: select_values(piece.batch[name], ~gone) for name in names}
+        counted = (name for name in (roles.counts, roles.groups) if name is not None)
+        others = {name: select_values(piece.batch[name], gone) for name in counted}
+        yield piece._replace(batch=batch, kept=~gone, others=others)
 
 
 def all_batches(

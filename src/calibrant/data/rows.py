@@ -27,14 +27,14 @@ from calibrant.data.columns import ColumnRequest, ColumnRoles, Scores
 from calibrant.data.files import SUFFIXES, called, check_bytes, expanded, naming
 from calibrant.data.pipeline import (
     FILES,
-    called_together,
     in_words,
     kinds_in_all,
+    refuse_no_rows,
     roles_in_all,
     rows_of_batch,
 )
-from calibrant.data.readers import DataFile, all_batches, described
-from calibrant.data.values import Coded, Kind
+from calibrant.data.readers import DataFile, described, labelled_batches
+from calibrant.data.values import Coded, Kind, numbers_of
 from calibrant.inputs import Array
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -64,6 +64,9 @@ class Data:
         default_factory=lambda: MappingProxyType({})
     )  # columns of groups, by name
     cautions: tuple[str, ...] = ()  # what a reader of a result should know about how the scores were read
+    rows: int = 0  # number of rows, but for those without a label
+    dropped: int = 0  # number of rows without a label
+    left_out: str = ""  # the sentence about these
 
 
 def is_large(path: str, format: str | None = None) -> tuple[bool, str]:
@@ -133,21 +136,26 @@ def load_models(
         for file_rows in all_rows:
             with naming(file_rows.source.path), suggesting_labels(model_roles):
                 pieces.append(checked(file_rows.rows, schema, file_rows.first).data)
-        data[name] = replace(_data(path, schema, all_rows), cautions=_cautions(filter(None, pieces)))
+        read, known = _data(path, schema, all_rows), list(filter(None, pieces))
+        if read.dropped:
+            labelled = np.array([value is not None for value in read.y_true])
+            counts = None if read.counts is None else ("counts", read.counts)
+            dropped = inputs.count_dropped(labelled, counts)
+            read = replace(read, left_out=inputs.dropped_caution(dropped, sum(each.n_rows for each in known)))
+        data[name] = replace(read, cautions=_cautions(known))
         if model_roles.scores.doubtful and np.isin(data[name].y_prob, (0, 1)).all():
             with naming(sources[0].path):
                 refuse_labels(model_roles)
     return data
 
 
-def _cautions(pieces: Iterable[inputs.Predictions]) -> tuple[str, ...]:
+def _cautions(pieces: Sequence[inputs.Predictions]) -> tuple[str, ...]:
     """Return what is to be known of rows that were read in pieces."""
-    all_rows = [(each.renormalised, each.n_rows, each.deviation) for each in pieces]
-    count = sum(file_rows[0] for file_rows in all_rows)
+    count, rows = sum(each.renormalised for each in pieces), sum(each.n_rows for each in pieces)
     if not count:
         return ()
-    largest = max(float(np.abs(off).max()) for _, _, off in all_rows if off is not None)
-    return (inputs.renormalisation_caution(count, sum(file_rows[1] for file_rows in all_rows), largest),)
+    largest = max(float(np.abs(each.deviation).max()) for each in pieces if each.deviation is not None)
+    return (inputs.renormalisation_caution(count, rows, largest),)
 
 
 class _FileRows(NamedTuple):
@@ -156,6 +164,7 @@ class _FileRows(NamedTuple):
     source: DataFile
     first: int
     rows: BatchRows
+    counts: Array | None = None  # counts of the rows without a label
 
 
 def _read(
@@ -170,44 +179,69 @@ def _read(
         check_bytes(8 * len(union.numbers) * sum(source.rows or 0 for source in sources))
     all_rows: list[_FileRows] = []
     size, total = 0, sum(source.size for source in sources)
-    for source, first, batch, done in all_batches(
-        sources, union.numbers, union.values, rows_of_batch(sources, len(names))
-    ):
-        with naming(source.path):
-            if kinds is None:
-                kinds = kinds_in_all(sources, roles, source, batch)
-            rows = typed(batch, union, kinds, first)
+    for piece in labelled_batches(sources, union, rows_of_batch(sources, len(names))):
+        with naming(piece.source.path):
+            if kinds is None and piece.is_labelled:
+                kinds = kinds_in_all(sources, roles, piece.source, piece.batch)
+            rows = typed(piece.batch, union, kinds or {}, piece.first, piece.kept)
             size += sum(column.nbytes for column in rows.numbers.values())
             check_bytes(size)
-        all_rows.append(_FileRows(source, first, rows))
+            counts = None
+            if union.counts is not None and piece.kept is not None:
+                counts = numbers_of(union.counts, piece.others[union.counts])
+        all_rows.append(_FileRows(piece.source, piece.first, rows, counts))
         if progress is not None:
-            progress(done, total)
+            progress(piece.done, total)
     if kinds is None:
-        raise ValueError(f"{called_together(sources)}: has no rows")
+        refuse_no_rows(sources, sum(len(_kept(file_rows)) for file_rows in all_rows))
     return kinds, all_rows
 
 
+def _kept(file_rows: _FileRows) -> Array:
+    """Return whether each row of a part has a label."""
+    rows = file_rows.rows
+    return np.ones(len(rows), dtype=bool) if rows.kept is None else rows.kept
+
+
 def _data(path: str, schema: ResolvedSchema, all_rows: Sequence[_FileRows]) -> Data:
-    """Return the rows of all parts with the scores of one model."""
-    roles = schema.roles
-    score = np.concatenate([matrix_of(file_rows.rows, roles) for file_rows in all_rows])
+    """Return the rows of all parts with the scores of one model.
+
+    The label of a row without one is None. The other values of such a row are those of the row before it,
+    but for its count.
+    """
+    roles, kept = schema.roles, np.concatenate([_kept(file_rows) for file_rows in all_rows])
+    rows = [file_rows.rows for file_rows in all_rows if len(file_rows.rows)]
+    every = slice(None) if kept.all() else np.maximum(np.cumsum(kept) - 1, 0)
+    score = np.concatenate([matrix_of(each, roles) for each in rows])[every]
     if roles.percent:
         inputs.check_percent(float(score.max()))
-    rows = [file_rows.rows for file_rows in all_rows]
-    weight = None if roles.weight is None else np.concatenate([each.numbers[roles.weight] for each in rows])
+    weight, label, dropped = None, None, int((~kept).sum())
+    if roles.weight is not None:
+        weight = np.concatenate([each.numbers[roles.weight] for each in rows])[every]
+    if roles.label is not None:
+        label = _joined(each.label for each in rows)[every]
+    if dropped and label is not None:
+        label = label.astype(object)
+        label[~kept] = None
+    if dropped and roles.counts is not None and weight is not None:
+        counts = np.concatenate([part.counts for part in all_rows if part.counts is not None])
+        weight = weight.astype(np.result_type(weight, counts))
+        weight[~kept] = counts
     return Data(
-        y_true=None if roles.label is None else _joined(each.label for each in rows),
+        y_true=label,
         y_prob=score,
         labels=schema.classes,
         pos_label=schema.pos_label,
         sample_weight=weight if roles.counts is None else None,
-        groups=None if roles.groups is None else _joined(each.groups for each in rows),
+        groups=None if roles.groups is None else _joined(each.groups for each in rows)[every],
         notion=schema.notion.name,
         source=called(path),
         columns=MappingProxyType(roles.by_role),
-        cluster=None if roles.cluster is None else _joined(each.cluster for each in rows),
+        cluster=None if roles.cluster is None else _joined(each.cluster for each in rows)[every],
         counts=None if roles.counts is None else weight,
-        by={name: _joined(each.by[k] for each in rows) for k, name in enumerate(roles.by)},
+        by={name: _joined(each.by[k] for each in rows)[every] for k, name in enumerate(roles.by)},
+        rows=int(kept.sum()),
+        dropped=dropped,
     )
 
 

@@ -129,6 +129,28 @@ def kind_of(name: str, type: Any, *, numbers: bool = False) -> Kind | None:
     raise InputError(_column(name), rule, got=f"the type {tidy(type)}")
 
 
+def without_value(column: Any) -> Array:
+    """Return whether each value of a column is missing: null, NaN or empty text."""
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind in "USO":
+            return np.array([text is None or not text.strip() for text in _texts(column)], dtype=bool)
+        return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    gone = column.is_null(nan_is_null=True)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        empty = pa.compute.equal(pa.compute.utf8_trim_whitespace(column), "")
+        gone = pa.compute.or_(gone, empty.fill_null(True))
+    return _array_of(gone.combine_chunks() if hasattr(gone, "num_chunks") else gone)
+
+
+def select_values(column: Any, kept: Array) -> Any:
+    """Return the values of some rows of a column."""
+    return column[kept] if isinstance(column, np.ndarray) else column.filter(arrow_of(kept))
+
+
 def numbers_of(name: str, column: Any) -> Array:
     """Return a column that must hold numbers."""
     column = _plain(name, column)

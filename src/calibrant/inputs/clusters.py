@@ -11,18 +11,19 @@ import numpy as np
 from calibrant.inputs.arguments import same_rows
 from calibrant.inputs.columns import by_name
 from calibrant.inputs.errors import InputError, show
+from calibrant.inputs.missing import rows_of
 from calibrant.inputs.predictions import Array, Predictions, exact, objects, read
 
 #: Groups at most: more are probably identifiers.
 MOST_GROUPS = 10_000
 
 
-def groups_of_rows(groups: Any, y_true: Any, weight: Any, name: str = "groups") -> tuple[list[Any], Array]:
-    """Return the distinct groups in order, and the number of each row's; rows without weight are left out.
+def groups_of_rows(groups: Any, data: Predictions, name: str = "groups") -> tuple[list[Any], Array]:
+    """Return the distinct groups in order, and the number of each row's, for rows that are not left out.
 
     Dates of numpy are groups as text, such as "2026-05-04".
     """
-    values, n = read(name, groups)[0], len(read("y_true", y_true)[0])
+    values, n = read(name, groups)[0], data.n_passed
     if values.ndim != 1 or len(values) != n:
         got = f"shape {values.shape}"
         several = "pass several columns by name" if name == "by" else "join several columns into one"
@@ -31,9 +32,9 @@ def groups_of_rows(groups: Any, y_true: Any, weight: Any, name: str = "groups") 
     if values.dtype.kind == "M":
         missing = np.isnat(values)
         values = np.where(missing, None, np.datetime_as_string(values, unit="auto").astype(object))  # type: ignore[call-overload]
-    values = objects(name, exact(name, values), Hashable, "hold one group per row")
-    if weight is not None:
-        values = values[read("sample_weight", weight)[0] != 0]
+    values = values if data.kept is None else values[data.kept]
+    with rows_of(data.kept, "position"):
+        values = objects(name, exact(name, values), Hashable, "hold one group per row")
     distinct = list(dict.fromkeys(values.tolist()))
     check_group_count(len(distinct), name)
     try:
@@ -51,10 +52,14 @@ def check_group_count(count: int, name: str = "groups") -> None:
         raise InputError(name, rule, count, hint="is it a column of ids?")
 
 
-def cells_of_rows(by: Any, y_true: Any, weight: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]], Array]:
+def cells_of_rows(
+    by: Any, y_true: Any, data: Predictions
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]], Array]:
     """Return the names of columns, the combinations of their values that occur, and that of each row.
 
-    >>> cells_of_rows({"model": ["b", "a", "b"], "year": [1, 1, 2]}, [0, 1, 1], None)
+    >>> from calibrant.inputs import predictions
+    >>> data = predictions([0, 1, 1], [0.1, 0.7, 0.9])
+    >>> cells_of_rows({"model": ["b", "a", "b"], "year": [1, 1, 2]}, [0, 1, 1], data)
     (('model', 'year'), [('a', 1), ('b', 1), ('b', 2)], array([1, 0, 2]))
     """
     if isinstance(by, Mapping) or hasattr(by, "columns"):
@@ -66,7 +71,7 @@ def cells_of_rows(by: Any, y_true: Any, weight: Any) -> tuple[tuple[str, ...], l
         raise InputError("by", "name at least one column, each by a text", got=show(*columns))
     same_rows(y_true=y_true, **columns)
     grouped = [
-        groups_of_rows(values, y_true, weight, "by" if len(columns) == 1 else f"by[{name!r}]")
+        groups_of_rows(values, data, "by" if len(columns) == 1 else f"by[{name!r}]")
         for name, values in columns.items()
     ]
     code = np.zeros(len(grouped[0][1]), dtype=np.int64)
@@ -79,9 +84,9 @@ def cells_of_rows(by: Any, y_true: Any, weight: Any) -> tuple[tuple[str, ...], l
     return tuple(columns), keys, code
 
 
-def in_clusters(data: Predictions, cluster: Any, y_true: Any, weight: Any) -> Predictions:
-    """Return predictions that know which rows belong together; rows without weight are left out."""
-    values = cluster_ids(cluster, y_true, weight)
+def in_clusters(data: Predictions, cluster: Any) -> Predictions:
+    """Return predictions that know which rows belong together; `cluster` is that of all rows passed."""
+    values = cluster_ids(cluster, data.kept, data.n_passed)
     code = _numbered(values)
     if code.max() == 0:
         got, hint = f"{show(values[0])} in every row", "leave it out to treat the rows as independent"
@@ -89,15 +94,17 @@ def in_clusters(data: Predictions, cluster: Any, y_true: Any, weight: Any) -> Pr
     return replace(data, cluster=_numbered_by_content(code, data))
 
 
-def cluster_ids(cluster: Any, y_true: Any, weight: Any) -> Array:
-    """Return the cluster id of each row; rows without weight are left out."""
-    values, n = read("cluster", cluster)[0], len(read("y_true", y_true)[0])
+def cluster_ids(cluster: Any, kept: Array | None, n: int) -> Array:
+    """Return the cluster id of each row that is kept, of n rows."""
+    values = read("cluster", cluster)[0]
     if len(values) != n:
         got = f"{len(values)} clusters for {n} labels"
         raise InputError("cluster", "be as long as y_true", len(values), got=got)
+    values = values if kept is None else values[kept]
     if values.dtype.kind not in "biu":
-        values = objects("cluster", exact("cluster", values), Hashable, "hold one cluster per row")
-    return values if weight is None else values[read("sample_weight", weight)[0] != 0]
+        with rows_of(kept):
+            values = objects("cluster", exact("cluster", values), Hashable, "hold one cluster per row")
+    return values
 
 
 def matched_clusters(ids: Mapping[str, Array]) -> dict[str, Array]:
@@ -118,7 +125,9 @@ def select_rows(data: Predictions, which: Array) -> Predictions:
     weight = None if data.weight is None else data.weight[which]
     deviation = None if data.deviation is None else data.deviation[which]
     score, code = data.score[which], data.code[which]
-    selected = replace(data, score=score, code=code, weight=weight, cluster=None, deviation=deviation)
+    selected = replace(
+        data, score=score, code=code, weight=weight, cluster=None, deviation=deviation, kept=None, dropped=0
+    )
     if data.cluster is None:
         return selected
     return replace(

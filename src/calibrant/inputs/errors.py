@@ -54,6 +54,7 @@ PYTHON = Words(
         "pos_label": "pass pos_label=",
         "percent": "or pass percent=True",
         "ignored": "pass y_true[y_true != -100] and y_prob[y_true != -100]",
+        "missing": 'pass missing="drop" to leave out rows without a label',
         "notion": 'ask for notion="classwise" or "confidence"',
         "names": "pass a mapping from names to estimators",
         "ece": "ask ece() for it",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, NoReturn, TypeAlias
@@ -21,6 +21,13 @@ from calibrant.inputs.columns import (
     column_names,
 )
 from calibrant.inputs.errors import InputError, InputTypeError, show
+from calibrant.inputs.missing import (
+    dropped_caution,
+    is_missing,
+    refuse_unlabelled,
+    rows_of,
+    rows_with_label,
+)
 from calibrant.inputs.rounding import (
     SLACK,
     TOLERANCE,
@@ -58,6 +65,13 @@ class Predictions:
     cluster: Array | None = None  # (n,): the number of each row's cluster (intp), from 0 on
     counts: bool = True  # whether each weight is a number of equal rows; True without weights
     deviation: Array | None = None  # (n,): how far the sum of a renormalised row was from 1, 0 of the others
+    kept: Array | None = None  # of all rows that were passed, whether each is among these; None if all are
+    dropped: int = 0  # number of rows that had no label, counted ones as often as they count
+
+    @property
+    def n_passed(self) -> int:
+        """Number of rows that were passed, with those that were left out."""
+        return len(self.code if self.kept is None else self.kept)
 
     @property
     def n_rows(self) -> int:
@@ -75,9 +89,12 @@ class Predictions:
     @property
     def cautions(self) -> tuple[str, ...]:
         """What a reader of a result should know about how the scores were read."""
-        if self.deviation is None or not self.renormalised:
-            return ()
-        return (caution(self.renormalised, self.n_rows, float(np.abs(self.deviation).max())),)
+        cautions: tuple[str, ...] = ()
+        if self.dropped:
+            cautions += (dropped_caution(self.dropped, self.n_rows),)
+        if self.deviation is not None and self.renormalised:
+            cautions += (caution(self.renormalised, self.n_rows, float(np.abs(self.deviation).max())),)
+        return cautions
 
     @cached_property
     def largest(self) -> tuple[Array, Array]:
@@ -111,14 +128,17 @@ def predictions(
     more: bool = False,
     by_name: bool = True,
     percent: bool = False,
+    missing: str = "raise",
 ) -> Predictions:
     """Check labels, scores and weights, and find the column each label means.
 
     `sample_weight` are importance weights, whatever their type; `counts` are numbers of equal rows.
     With `more`, these are some of the rows only, and the positive class may be among the others. With
-    `by_name`, a series of scores may be named after its class. With `percent`, scores are percentages.
+    `by_name`, a series of scores may be named after its class. With `percent`, scores are percentages. With
+    `missing="drop"`, rows without a label are left out.
     """
-    truth, (score, tolerance) = read("y_true", y_true)[0], read("y_prob", y_prob)
+    truth, labelled = read_labels(y_true, missing)
+    score, tolerance = read("y_prob", y_prob)
     same_rows(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, counts=counts)
     n, rows = len(truth), len(score)
     if n != rows:
@@ -126,6 +146,50 @@ def predictions(
         raise InputError("y_true and y_prob", "be equally long", (n, rows), got=got)
     if n == 0:
         raise InputError("y_true and y_prob", "not be empty", 0, got="0 rows")
+    weights = _read_weights(sample_weight, counts, n, "labels")
+    if labelled is None:
+        return _checked(truth, score, tolerance, weights, y_prob, labels, pos_label, more, by_name, percent)
+    if not labelled.any():
+        refuse_unlabelled("y_true", n)
+    dropped = count_dropped(labelled, weights)
+    weights = None if weights is None else (weights[0], weights[1][labelled])
+    truth, score = truth[labelled], score[labelled]
+    with rows_of(labelled):
+        data = _checked(truth, score, tolerance, weights, y_prob, labels, pos_label, more, by_name, percent)
+    kept = labelled.copy()
+    kept[labelled] = True if data.kept is None else data.kept
+    return replace(data, kept=kept, dropped=dropped)
+
+
+def read_labels(y_true: Any, missing: str) -> tuple[Array, Array | None]:
+    """Return labels, and which rows have one; None if all have, or if it is an error that one has none."""
+    if missing == "raise" or not isinstance(y_true, np.ma.MaskedArray):
+        truth = read("y_true", y_true)[0]
+        return truth, rows_with_label(truth, missing)
+    return read("y_true", y_true.data)[0], rows_with_label(y_true, missing)
+
+
+def count_dropped(labelled: Array, weights: tuple[str, Array] | None) -> int:
+    """Return how many rows have no label, counted ones as often as they count."""
+    if weights is None or weights[0] != "counts":
+        return int((~labelled).sum())
+    with rows_of(~labelled):
+        return int(_weights("counts", weights[1][~labelled]).sum())
+
+
+def _checked(
+    truth: Array,
+    score: Array,
+    tolerance: float | None,
+    weights: tuple[str, Array] | None,
+    y_prob: Any,
+    labels: Any,
+    pos_label: Any,
+    more: bool,
+    by_name: bool,
+    percent: bool,
+) -> Predictions:
+    """Return predictions of rows all of which should have a label."""
     if percent:
         score, tolerance = _divided(score, tolerance)
     try:
@@ -150,7 +214,7 @@ def predictions(
         classes = _classes(truth, score.shape[1], given, y_prob)
         code = _codes(truth, classes, "labels" if given is None else "")
     positive = positive_column(classes, pos_label)
-    return _weighted(score, code, sample_weight, counts, classes, positive, deviation)
+    return _weighted(score, code, weights, classes, positive, deviation)
 
 
 def unlabelled(
@@ -191,7 +255,8 @@ def unlabelled(
         classes = classes_of_columns(None, (), size, names if given is None and not by_number else given)
     code = np.zeros(len(score), dtype=bool if score.ndim == 1 else np.intp)
     positive = positive_column(classes, pos_label)
-    return _weighted(score, code, sample_weight, counts, classes, positive, deviation, "y_prob")
+    weights = _read_weights(sample_weight, counts, len(score), "rows")
+    return _weighted(score, code, weights, classes, positive, deviation)
 
 
 def _class_of_series(name: str, truth: Array) -> Any:
@@ -278,29 +343,29 @@ def _renormalised(
 
 
 def _check_label(pos_label: Any) -> None:
-    if pos_label is not None and (_is_missing(pos_label) or not isinstance(pos_label, Hashable)):
+    if pos_label is not None and (is_missing(pos_label) or not isinstance(pos_label, Hashable)):
         raise InputTypeError("pos_label", "be a label", pos_label)
 
 
 def _weighted(
     score: Array,
     code: Array,
-    sample_weight: Any,
-    counts: Any,
+    weights: tuple[str, Array] | None,
     classes: tuple[Any, ...],
     positive: int | None,
     deviation: Array | None,
-    beside: str = "y_true",
 ) -> Predictions:
     """Predictions with their weights; rows without weight are left out."""
-    given = row_weights(sample_weight, counts)
-    weight = None if given is None else _weights(*given, len(score), beside)
-    if weight is not None and not weight.all():
-        keep = weight != 0
-        score, code, weight = score[keep], code[keep], weight[keep]
-        deviation = None if deviation is None else deviation[keep]
-    counted = sample_weight is None
-    return Predictions(score, code, weight, classes, positive, counts=counted, deviation=deviation)
+    weight, kept = None if weights is None else _weights(*weights), None
+    if weights is not None and weight is not None and not weight.all():
+        if not weight.any():
+            name, got = weights[0], f"{len(weight)} {_called(weights[0])} of 0"
+            raise InputError(name, "have a positive sum", 0, got=got)
+        kept = weight != 0
+        score, code, weight = score[kept], code[kept], weight[kept]
+        deviation = None if deviation is None else deviation[kept]
+    counted = weights is None or weights[0] == "counts"
+    return Predictions(score, code, weight, classes, positive, counts=counted, deviation=deviation, kept=kept)
 
 
 def shares(percentages: Array) -> Array:
@@ -333,7 +398,8 @@ def read(name: str, values: Any) -> tuple[Array, float | None]:
     array, tolerance = values, None
     if type(values) is not np.ndarray or values.dtype.kind == "V":
         if isinstance(values, np.ndarray) and np.any(mask := getattr(values, "mask", False)):
-            _refuse(name, "have no missing values", values, mask)
+            advice = "missing" if name == "y_true" else ""
+            _refuse(name, "have no missing values", values, mask, advice=advice)
         if str(getattr(values, "dtype", "")).endswith("bfloat16"):  # float32 holds it exactly
             array = values.float() if hasattr(values, "float") else values.astype(np.float32)
             tolerance = TOLERANCE_BFLOAT16
@@ -417,7 +483,8 @@ def _truth(array: Array) -> Array:
     if exact("y_true", array).dtype.kind != "f":
         return array
     if not (finite := np.isfinite(array)).all():
-        _refuse("y_true", "be finite and have no missing values", array, ~finite)
+        advice = "missing" if np.isnan(array[np.argmin(finite)]) else ""
+        _refuse("y_true", "be finite and have no missing values", array, ~finite, advice=advice)
     is_integer = np.array_equal(array, np.rint(array)) and float(abs(array).max()) < 2**63
     return array.astype(np.int64) if is_integer else array
 
@@ -428,8 +495,9 @@ def objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
         raise InputTypeError(name, rule, array.dtype, got=f"dtype {array.dtype}")
     array = array.astype(object, copy=False)
     kinds = set(map(type, array.flat))  # looking at each object is slow, and in these nothing is missing
-    if not kinds <= {str, int, bool} and any(missing := [_is_missing(v) for v in array.flat]):
-        _refuse(name, "have no missing values", array, missing)
+    if not kinds <= {str, int, bool} and any(missing := [is_missing(v) for v in array.flat]):
+        advice = "missing" if name == "y_true" else ""
+        _refuse(name, "have no missing values", array, missing, advice=advice)
     if not all(issubclass(kind, accepted) for kind in kinds):
         _refuse(name, rule, array, [not isinstance(v, accepted) for v in array.flat], error=InputTypeError)
     return array
@@ -525,23 +593,35 @@ def row_weights(sample_weight: Any, counts: Any) -> tuple[str, Any] | None:
     return None if sample_weight is None else ("sample_weight", sample_weight)
 
 
-def _weights(name: str, values: Any, n: int, beside: str) -> Array:
-    """Return counts as int64 or importance weights as float64: the argument decides, not the type."""
-    array = _numbers(name, read(name, values)[0])
+def _read_weights(sample_weight: Any, counts: Any, n: int, rows: str) -> tuple[str, Array] | None:
+    """Return the weights of so many rows, which are called `rows`, and the name of their argument."""
+    given = row_weights(sample_weight, counts)
+    if given is None:
+        return None
+    name, array = given[0], read(*given)[0]
     if len(array) != n:
-        got = f"{len(array)} {'counts' if name == 'counts' else 'weights'} for {n} "
-        got += "labels" if beside == "y_true" else "rows"
+        beside, got = (
+            "y_true" if rows == "labels" else "y_prob",
+            f"{len(array)} {_called(name)} for {n} {rows}",
+        )
         raise InputError(name, f"be as long as {beside}", len(array), got=got)
-    counted = name == "counts"
-    most = np.float64(2.0**63 if counted else 1e308 / n)  # so that no sum of them overflows
+    return name, array
+
+
+def _called(name: str) -> str:
+    return "counts" if name == "counts" else "weights"
+
+
+def _weights(name: str, array: Array) -> Array:
+    """Return counts as int64 or importance weights as float64: the argument decides, not the type."""
+    array, counted = _numbers(name, array), name == "counts"
+    most = np.float64(2.0**63 if counted else 1e308 / len(array))  # so that no sum of them overflows
     if not (array.min() >= 0 and array.max() < most):
         _refuse(name, f"be finite, at least 0 and below {most:.3g}", array, ~((array >= 0) & (array < most)))
     if counted:
         if array.dtype.kind == "f" and (broken := array != np.rint(array)).any():
             _refuse(name, "be whole numbers", array, broken, advice="sample_weight")
         check_counts(float(array.sum(dtype=np.float64)))
-    if not array.any():
-        raise InputError(name, "have a positive sum", 0, got=f"{n} {'counts' if counted else 'weights'} of 0")
     return array.astype(np.int64 if counted else np.float64, copy=False)
 
 
@@ -645,11 +725,6 @@ def _zero_one(truth: Array) -> Array | None:
             return None
         np.equal(truth[a : a + step], 1, out=code[a : a + step])
     return code
-
-
-def _is_missing(value: Any) -> bool:
-    number = isinstance(value, float | np.floating | Decimal)
-    return bool(value != value) if number else value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _refuse(

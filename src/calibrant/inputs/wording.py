@@ -235,6 +235,17 @@ def percent(level: float) -> str:
     return f"{share:.{digits}f}".rstrip("0").rstrip(".") + " %"
 
 
+def share_of(number: float, total: float) -> str:
+    """Return a part of a total as a percentage, with two digits that tell it from 0 % and from 100 %.
+
+    >>> share_of(1240, 10000), share_of(1, 1000), share_of(999, 1000), share_of(5, 5)
+    ('12 %', '0.1 %', '99.9 %', '100 %')
+    """
+    share = 100 * number / total
+    text = f"{share:.{_decimals(min(share, 100 - share), VALUE_DIGITS - 1)}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
 def size_name(n: float) -> str:
     """Return what a number of rows is called: under weights it is effective, and not whole.
 

@@ -213,6 +213,7 @@ class Calibrator(Printed):
         *,
         counts: ArrayLike | None = None,
         percent: bool = False,
+        missing: Literal["raise", "drop"] = "raise",
     ) -> Self:
         """Fit the calibration map.
 
@@ -230,6 +231,8 @@ class Calibrator(Printed):
             Number of identical rows that each row represents; not together with `sample_weight`.
         percent : bool, default=False
             Whether scores are percentages (0 to 100). Pass it to `predict_proba` as well.
+        missing : {"raise", "drop"}
+            Whether rows without a label are refused or left out.
 
         Returns
         -------
@@ -257,6 +260,7 @@ class Calibrator(Printed):
             labels=self.labels,
             pos_label=self.pos_label,
             percent=self._are_percentages(percent),
+            missing=missing,
         )
         if percent:
             inputs.check_percent(float(data.score.max()))

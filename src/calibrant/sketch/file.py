@@ -89,6 +89,7 @@ class SketchHeader(Serializable):
     given_class_names: tuple[str, ...] | None
     given_named_labels: tuple[Hashable, ...] | None
     rows: SketchContent | None  # None for a sketch of no rows
+    dropped: Annotated[int, Bounds(0, 2**63)] = 0  # rows without a label, of a sketch of no other rows
 
     @classmethod
     def of(cls, sketch: Sketch) -> SketchHeader:
@@ -107,6 +108,7 @@ class SketchHeader(Serializable):
             given_class_names=tuple(names.values()) if isinstance(names, Mapping) else names,
             given_named_labels=tuple(names) if isinstance(names, Mapping) else None,
             rows=rows,
+            dropped=sketch.totals.dropped if rows is None else 0,
         )
 
     @property
@@ -236,6 +238,7 @@ def _read(kind: type[Kind], file: BinaryIO) -> Kind:
         sketch = kind(header.notion, n_classes=header.n_classes)
         sketch._given = {"labels": header.given_labels, "pos_label": header.given_pos_label}
         sketch._class_names = header.class_names
+        sketch._add_dropped(header.dropped)
         if header.rows is not None:
             _fill(sketch, header, header.rows, archive)
     return sketch

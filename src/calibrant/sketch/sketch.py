@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # Problems summed and answered for together: what is made on the way stays small beside the sketch.
 TOGETHER = 32
+Missing: TypeAlias = Literal["raise", "drop"]
 EMPTY = "the sketch is empty: call update(y_true, y_prob) first"
 
 
@@ -107,7 +108,7 @@ class Sketch(Printed):
     def _notion(self) -> Notion:
         """The notion, of a sketch whose notion is known."""
         if self._known_notion is None:
-            raise ValueError(EMPTY)
+            self._refuse_empty()
         return self._known_notion
 
     @property
@@ -126,8 +127,7 @@ class Sketch(Printed):
     def _task(self) -> CalibrationTask:
         """What is asked of the sums; see `calibrant.tasks`."""
         self._current_cells  # noqa: B018 - an empty sketch is refused before anything else
-        count, rows = self.totals.renormalised, self.totals.rows
-        cautions = (inputs.renormalisation_caution(count, rows),) if count else ()
+        cautions = self.totals.cautions
         return CalibrationTask(self._notion, self.labels, self.positive, self._blocks, cautions=cautions)
 
     @property
@@ -150,8 +150,13 @@ class Sketch(Printed):
         if self._torn:
             raise ValueError("an update was interrupted, and the sketch holds a part of its rows: start anew")
         if self._cells is None:
-            raise ValueError(EMPTY)
+            self._refuse_empty()
         return self._cells
+
+    def _refuse_empty(self) -> NoReturn:
+        if self.totals.dropped:
+            inputs.refuse_unlabelled("the labels of the sketch", self.totals.dropped)
+        raise ValueError(EMPTY)
 
     def _blocks(self) -> Iterator[Cells]:
         cells = self._current_cells
@@ -174,12 +179,19 @@ class Sketch(Printed):
         sample_weight: ArrayLike | None = None,
         counts: ArrayLike | None = None,
         percent: bool = False,
+        missing: Missing = "raise",
     ) -> Self:
         """Add predictions; returns the sketch itself. Rows that are refused leave it as it was.
 
         Rows and `counts` of rows go together; `sample_weight` are importance weights, for all updates
-        or for none. With `percent`, scores are percentages, from 0 to 100.
+        or for none. With `percent`, scores are percentages, from 0 to 100. With
+        `missing="drop"`, rows without a label are left out and counted in `totals.dropped`; an update may
+        consist of such rows alone.
         """
+        labelled = inputs.read_labels(y_true, missing)[1]
+        if labelled is not None and not labelled.any():
+            counted = None if counts is None else ("counts", inputs.read("counts", counts)[0])
+            return self._add_dropped(inputs.count_dropped(labelled, counted))
         data = inputs.predictions(
             y_true,
             y_prob,
@@ -188,12 +200,18 @@ class Sketch(Printed):
             more=self._cells is not None,
             by_name=self._known_notion is None or not self._notion.correctness_pairs,
             percent=percent,
+            missing=missing,
             **self._known_classes(y_prob),
         )
         if self._cells is None:
             return self._take(data)
         self._check_pair(data)
         return self._take(_reordered(data, self.labels))
+
+    def _add_dropped(self, rows: int) -> Self:
+        """Count rows that were left out because they have no label; returns the sketch itself."""
+        self.totals = replace(self.totals, dropped=self.totals.dropped + rows)
+        return self
 
     def _with_class_names(self, class_names: Any) -> Self:
         """Set the names of the classes, checked against the labels; returns the sketch itself."""
@@ -367,6 +385,7 @@ class Sketch(Printed):
         yield "notion", self.notion or "not known yet"
         if self.labels:
             yield "classes", few_of([str(label) for label in self.labels], 6)
+        yield from self.totals.cautions
 
     def ece(self, **options: Any) -> float:
         """Estimate the calibration error; see `calibrant.ece` for the options."""
@@ -496,6 +515,34 @@ class Sketch(Printed):
                 f"{estimator} asks for {bins} bins, but a sketch keeps {cells} cells; name fewer"
             )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the sketch holds as plain numbers and text.
+
+        `rows` and `dropped` are numbers of rows with and without a label. `mean_score` and `frequency` are
+        None for several classes.
+
+        Examples
+        --------
+        >>> Sketch().update([0, 1, 1], [0.25, 0.5, 0.75]).to_dict()
+        {'notion': 'binary', 'labels': [0, 1], 'rows': 3, 'dropped': 0, 'mean_score': 0.5,
+        'frequency': 0.66..., 'accuracy': 1.0}
+        """
+        cells, totals = self._current_cells, self.totals
+        score = frequency = None
+        if not cells.batch:
+            weight, sums = cells.sums.w.sum(), cells.sums
+            score = float((sums.ws + sums.origin * sums.w).sum() / weight)
+            frequency = float(sums.wy.sum() / weight)
+        return {
+            "notion": self.notion,
+            "labels": list(self.labels),
+            "rows": totals.rows,
+            "dropped": totals.dropped,
+            "mean_score": score,
+            "frequency": frequency,
+            "accuracy": frequency if self._notion.tells_accuracy else totals.right / totals.weight,
+        }
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the sketch to a small file of numbers, whole or not at all.
 
@@ -548,6 +595,7 @@ class Sketch(Printed):
         progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
         percent: bool = False,
+        missing: Missing = "raise",
     ) -> Sketch:
         """Sum up files of any size.
 
@@ -574,6 +622,8 @@ class Sketch(Printed):
             Rows taken together.
         percent : bool
             Whether scores are percentages, from 0 to 100.
+        missing : {"raise", "drop"}
+            As for `calibrant.ece`; rows that were left out are counted in `totals.dropped`.
 
         Examples
         --------
@@ -599,6 +649,7 @@ class Sketch(Printed):
             progress=inputs.progress(progress),
             batch_rows=batch_rows,
             percent=percent,
+            missing=missing,
         )
         return sketches[None]._with_class_names(class_names)
 
@@ -621,6 +672,7 @@ class Sketch(Printed):
         progress: Callable[[Any], object] | bool | None = None,
         batch_rows: int | None = None,
         percent: bool = False,
+        missing: Missing = "raise",
     ) -> dict[Any, Sketch]:
         """Sum up files of any size for each value of the column `groups`; see `from_files` for the rest."""
         from calibrant.data.pipeline import from_files
@@ -639,6 +691,7 @@ class Sketch(Printed):
             progress=inputs.progress(progress),
             batch_rows=batch_rows,
             percent=percent,
+            missing=missing,
         )
         return {key: sketches[key]._with_class_names(class_names) for key in inputs.in_order(tuple(sketches))}
 
@@ -658,6 +711,7 @@ class Sketch(Printed):
         class_names: Any = None,
         n_classes: int | None = None,
         percent: bool = False,
+        missing: Missing = "raise",
     ) -> Sketch:
         """Sum up a frame where it lies.
 
@@ -679,6 +733,8 @@ class Sketch(Printed):
             Held against the number of classes.
         percent : bool
             Whether scores are percentages, from 0 to 100.
+        missing : {"raise", "drop"}
+            As for `calibrant.ece`; rows that were left out are counted in `totals.dropped`.
 
         Examples
         --------
@@ -692,6 +748,7 @@ class Sketch(Printed):
 
         arguments: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
         arguments |= {
+            "missing": missing,
             "sample_weight": sample_weight,
             "counts": counts,
             "labels": labels,
@@ -716,6 +773,7 @@ class Sketch(Printed):
         class_names: Any = None,
         n_classes: int | None = None,
         percent: bool = False,
+        missing: Missing = "raise",
     ) -> dict[Any, Sketch]:
         """Sum up each group of a frame where it lies; see `from_frame`.
 
@@ -723,7 +781,7 @@ class Sketch(Printed):
         ----------
         frame, label, scores, notion, sample_weight, counts, labels, pos_label, class_names
             As for `from_frame`.
-        n_classes, percent
+        n_classes, percent, missing
             As for `from_frame`.
         groups : str
             The column of the groups.
@@ -741,6 +799,7 @@ class Sketch(Printed):
             raise inputs.InputTypeError("groups", "be the name of a column", None)
         arguments: dict[str, Any] = {"label": label, "scores": scores, "notion": notion, "percent": percent}
         arguments |= {
+            "missing": missing,
             "sample_weight": sample_weight,
             "counts": counts,
             "labels": labels,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import add
 from typing import Annotated
 
-from calibrant.inputs import InputError, Predictions
+from calibrant.inputs import InputError, Predictions, dropped_caution, renormalisation_caution
 from calibrant.inputs.codec import Bounds
 from calibrant.score_data.tally import row_totals
 
@@ -21,7 +21,8 @@ class Totals:
     Examples
     --------
     >>> Totals(2, 2.0, 1.0, 0.7, 0.0, 0.4) + Totals(1, 3.0, 3.0, 0.1, 0.0, 0.1)
-    Totals(rows=3, weight=5.0, right=4.0, log_loss=0.79..., impossible=0.0, brier=0.5, renormalised=0)
+    Totals(rows=3, weight=5.0, right=4.0, log_loss=0.79..., impossible=0.0, brier=0.5, renormalised=0,
+    dropped=0)
     """
 
     rows: Annotated[int, Bounds(1, 2**63)]  # number of rows, counted ones as often as they count
@@ -36,6 +37,16 @@ class Totals:
     brier: Annotated[float, Bounds(0)]
     # Number of rows that did not sum to 1 because of rounding, and were divided by their sums.
     renormalised: Annotated[int, Bounds(0)] = 0
+    # Number of rows that had no label and were left out, counted ones as often as they count. `rows` has none
+    # of them.
+    dropped: Annotated[int, Bounds(0, 2**63)] = 0
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader of a result should know about how the rows were read."""
+        dropped = (dropped_caution(self.dropped, self.rows),) if self.dropped else ()
+        count = self.renormalised
+        return (*dropped, renormalisation_caution(count, self.rows)) if count else dropped
 
     def _check_fields(self) -> None:
         """Refuse totals that no rows have, where they are read from a file."""
@@ -59,10 +70,11 @@ class Totals:
 
         >>> from calibrant.inputs import predictions
         >>> Totals.of(predictions([0, 1, 1], [0.5, 0.75, 0.0]))
-        Totals(rows=3, weight=3.0, right=2.0, log_loss=0.98..., impossible=1.0, brier=2.625, renormalised=0)
+        Totals(rows=3, weight=3.0, right=2.0, log_loss=0.98..., impossible=1.0, brier=2.625,
+        renormalised=0, dropped=0)
         """
         sums = row_totals(data.score, data.code, data.weight)[1:]
-        return cls(data.n_rows, *sums, data.renormalised)
+        return cls(data.n_rows, *sums, data.renormalised, data.dropped)
 
     def __add__(self, other: Totals) -> Totals:
         """The totals of the rows of both."""

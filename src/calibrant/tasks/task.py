@@ -84,6 +84,8 @@ class CalibrationTask:
         Cluster id of each row, 0, 1, 2, ...
     cautions : tuple of str
         Notes about how the data were read, which the results repeat.
+    kept : array or None
+        Of all rows that were passed, whether each is among these; None if all are.
 
     Examples
     --------
@@ -103,6 +105,7 @@ class CalibrationTask:
     cluster: Array | None = None
     counts: bool = True
     cautions: tuple[str, ...] = ()
+    kept: Array | None = None
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -117,7 +120,7 @@ class CalibrationTask:
 
         description = notion, data.labels, data.positive
         rows = ScoreVectors.of(data)
-        return cls(*description, make, rows, data.weight, data.cluster, data.counts, data.cautions)
+        return cls(*description, make, rows, data.weight, data.cluster, data.counts, data.cautions, data.kept)
 
     @cached_property
     def blocks(self) -> list[ScoreData]:
@@ -293,13 +296,14 @@ def build_task(
     *,
     counts: Any = None,
     percent: bool = False,
+    missing: str = "raise",
     estimator: Any = None,
 ) -> CalibrationTask:
     """Build the task of the arguments of a public function; warn if all scores are 0 or 1.
 
     A sketch must have cells for the bins of the `estimator`.
     """
-    more = {"counts": counts, "percent": percent}
+    more: dict[str, Any] = {"counts": counts, "percent": percent, "missing": missing}
     if is_sketch(y_true):
         sketch = alone(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
         if estimator is not None:
@@ -332,11 +336,13 @@ def alone(
     *,
     counts: Any = None,
     percent: bool = False,
+    missing: str = "raise",
 ) -> Sketch:
     """Return a sketch; refuse what is about rows, and what the sketch was told when it was made."""
     if cluster is not None:
         inputs.refuse_clusters()
     rows = {"y_prob": y_prob, "sample_weight": sample_weight, "counts": counts, "percent": percent or None}
+    rows["missing"] = None if missing == "raise" else missing
     for name, value in {**rows, "notion": notion, "labels": labels, "pos_label": pos_label}.items():
         if value is not None:
             raise inputs.InputError(name, "be left out for a sketch, which holds sums of rows")
@@ -355,6 +361,7 @@ def read(
     *,
     counts: Any = None,
     percent: bool = False,
+    missing: str = "raise",
 ) -> inputs.Predictions:
     """Check labels, scores, weights and clusters."""
     if is_sketch(y_true):
@@ -365,9 +372,8 @@ def read(
     inputs.same_rows(y_true=y_true, y_prob=y_prob, cluster=cluster, groups=groups, **weights)
     # What was right is no class, whatever the confidences are called.
     by_name = notion is None or not get_notion(notion).correctness_pairs
-    options = weights | {"labels": labels, "pos_label": pos_label}
+    options = weights | {"labels": labels, "pos_label": pos_label, "missing": missing}
     data = inputs.predictions(y_true, y_prob, by_name=by_name, percent=percent, **options)
     if percent:
         inputs.check_percent(float(data.score.max()))
-    weight = counts if sample_weight is None else sample_weight
-    return data if cluster is None else inputs.in_clusters(data, cluster, y_true, weight)
+    return data if cluster is None else inputs.in_clusters(data, cluster)
