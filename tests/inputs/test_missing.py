@@ -203,3 +203,34 @@ def test_a_sketch_of_rows_without_any_label_counts_them(tmp_path):
     both = late + calibrant.Sketch().update([0, 1], [0.2, 0.3])
     assert both.estimate().cautions == ("2 of 4 rows (50 %) have no label and were left out.",)
     assert both.digest != calibrant.Sketch().update([0, 1], [0.2, 0.3]).digest
+
+
+def test_models_with_labels_of_their_own_are_paired_by_the_rows_that_both_know():
+    rng = np.random.default_rng(1)
+    p = rng.random(400)
+    labels = {name: (rng.random(400) < p).astype(float) for name in "ab"}
+    scores = {"a": p, "b": p**1.5}
+    labels["b"] = np.where(rng.random(400) < 0.9, labels["a"], labels["b"])
+    labels["a"][:40], labels["b"][100:160] = np.nan, np.nan
+    found = calibrant.compare(labels, scores, missing="drop")
+    kept = {name: ~np.isnan(each) for name, each in labels.items()}
+    rows = [{name: each[kept[name]] for name, each in mapping.items()} for mapping in (labels, scores)]
+    places = {name: np.flatnonzero(each) for name, each in kept.items()}
+    by_place = calibrant.compare(*rows, cluster=places)
+    apart = calibrant.compare(*rows)
+    assert found.estimates["a"].value == by_place.estimates["a"].value == apart.estimates["a"].value
+    assert found.differences["b"].correlation == pytest.approx(
+        by_place.differences["b"].correlation, abs=1e-9
+    )
+    assert abs(found.differences["b"].correlation) > 0.3
+    assert apart.differences["b"].correlation == 0
+
+
+def test_tables_are_those_of_the_labelled_rows():
+    by = {"group": np.where(LOST, "nobody", GROUPS)}
+    found = calibrant.estimate_by(WITH_NAN, P, by=by, cluster=CLUSTER, missing="drop")
+    wanted = calibrant.estimate_by(Y[~LOST], P[~LOST], by={"group": GROUPS[~LOST]}, cluster=CLUSTER[~LOST])
+    assert list(found.cells) == [("even",), ("odd",)]
+    assert [each.value for each in found.cells.values()] == [each.value for each in wanted.cells.values()]
+    assert found.macro == wanted.macro
+    assert any(line.startswith(SENTENCE) for line in found.cautions)

@@ -46,10 +46,8 @@ from calibrant.inputs.errors import (
 )
 from calibrant.inputs.missing import (
     dropped_caution,
-    is_missing,
     refuse_unlabelled,
     rows_of,
-    rows_with_label,
 )
 from calibrant.inputs.predictions import (
     PREDICTED,
@@ -125,7 +123,6 @@ __all__ = [
     "hint_about_sum",
     "in_clusters",
     "in_order",
-    "is_missing",
     "is_number",
     "key_of",
     "level",
@@ -144,7 +141,6 @@ __all__ = [
     "renormalisation_caution",
     "row_weights",
     "rows_of",
-    "rows_with_label",
     "same_rows",
     "scores",
     "seeded",
