@@ -94,7 +94,7 @@ def test_a_table_is_drawn(answers, tmp_path):
         ("--latex", "go with --by"),
         ("--simultaneous", "go with --by"),
         ("--by question --estimator smooth", "estimator must estimate the ECE"),
-        ("--by model --norm max", "--norm must be one of 'l1' and 'l2', got 'max'"),
+        ("--by model --norm max", "--norm must be one of 'l1', 'l2', got 'max'"),
         ("--by model -o forest.txt", "ends in none of"),
     ],
 )
