@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.arguments import check_choice
 from calibrant.inputs.errors import InputError
 from calibrant.inputs.wording import share_of
 
@@ -24,17 +23,12 @@ def is_missing(value: Any) -> bool:
     return bool(value != value) if number else value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def rows_with_label(labels: NDArray[Any], missing: str) -> NDArray[np.bool_] | None:
-    """Return whether each row has a label; None if all have, or if it is an error that one has none.
+def rows_with_label(labels: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Return whether each row has a label; None if all have. A mask of NumPy hides labels.
 
-    A mask of NumPy hides labels.
-
-    >>> rows_with_label(np.array([0.0, np.nan]), "drop"), rows_with_label(np.array([0.0, np.nan]), "raise")
+    >>> rows_with_label(np.array([0.0, np.nan])), rows_with_label(np.array([0.0, 1.0]))
     (array([ True, False]), None)
     """
-    check_choice("missing", missing, MISSING)
-    if missing == "raise":
-        return None
     known, values = ~np.ma.getmaskarray(labels), np.asarray(labels)
     if values.dtype.kind == "f":
         known &= ~np.isnan(values)

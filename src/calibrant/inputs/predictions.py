@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.arguments import same_rows
+from calibrant.inputs.arguments import check_choice, same_rows
 from calibrant.inputs.columns import (
     SOFT,
     SWAPPED,
@@ -22,6 +22,7 @@ from calibrant.inputs.columns import (
 )
 from calibrant.inputs.errors import InputError, InputTypeError, show
 from calibrant.inputs.missing import (
+    MISSING,
     dropped_caution,
     is_missing,
     refuse_unlabelled,
@@ -163,10 +164,11 @@ def predictions(
 
 def read_labels(y_true: Any, missing: str) -> tuple[Array, Array | None]:
     """Return labels, and which rows have one; None if all have, or if it is an error that one has none."""
-    if missing == "raise" or not isinstance(y_true, np.ma.MaskedArray):
-        truth = read("y_true", y_true)[0]
-        return truth, rows_with_label(truth, missing)
-    return read("y_true", y_true.data)[0], rows_with_label(y_true, missing)
+    if missing == "raise":
+        return read("y_true", y_true)[0], None
+    check_choice("missing", missing, MISSING)
+    truth = read("y_true", y_true.data if isinstance(y_true, np.ma.MaskedArray) else y_true)[0]
+    return truth, rows_with_label(y_true if isinstance(y_true, np.ma.MaskedArray) else truth)
 
 
 def count_dropped(labelled: Array, weights: tuple[str, Array] | None) -> int:
