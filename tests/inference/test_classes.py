@@ -172,7 +172,7 @@ def test_a_class_is_estimated_when_it_is_asked_for_and_once(monkeypatch):
     asked, interval = [], calibrant.inference.interval.interval
 
     def counted(posterior, *args, **options):
-        asked.append(options["key"])
+        asked.append(posterior)
         return interval(posterior, *args, **options)
 
     monkeypatch.setattr("calibrant.inference.interval.interval", counted)

@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -267,7 +268,8 @@ def coverage(draw, truth, repetitions=40):
         score, outcome = draw(rng)
         posterior = calibrant.Bayes().fit(Sample(score, outcome)).posterior
         value = float(null.error(posterior.terms("l1"), "l1")[0])
-        low, high = interval.interval(posterior, score.size, value, norm="l1", level=0.95, key=key)
+        with mock.patch.object(interval, "SEED", key):
+            low, high = interval.interval(posterior, score.size, value, norm="l1", level=0.95)
         held.append(low <= truth <= high)
     return np.mean(held)
 
@@ -406,6 +408,19 @@ def test_the_order_of_classes_changes_nothing_for_any_of_them(classes):
         for field in ("value", "low", "high", "p_value"):
             mine, theirs = (getattr(each.by_class[label], field) for each in (one, other))
             assert mine == pytest.approx(theirs, rel=1e-6, abs=1e-9), (label, field)
+
+
+@pytest.mark.parametrize("options", [{}, {"cluster": np.arange(200) % 40}, {"estimator": "uniform:10"}])
+def test_the_names_of_classes_change_nothing(options):
+    y, p = matrix(n=200, classes=3)
+    results = [
+        calibrant.estimate(np.array(names)[y], p, notion="classwise", labels=names, **options)
+        for names in (["cat", "dog", "eel"], ["z", "m", "a"])
+    ]
+    one, other = ([each, *each.by_class.values()] for each in results)
+    for mine, theirs in zip(one, other, strict=True):
+        for field in ("value", "low", "high", "p_value"):
+            assert getattr(mine, field) == pytest.approx(getattr(theirs, field), rel=1e-9), field
 
 
 def test_the_seed_is_that_of_the_test_and_does_not_move_the_interval():

@@ -367,7 +367,7 @@ class _RunningSums:
 def interval(
     posterior: Posterior,
     n: float,
-    keys: Sequence[int],
+    order: Sequence[int],
     *,
     norm: Norm,
     level: float,
@@ -382,8 +382,8 @@ def interval(
         Posterior of each class, over the cells that are simulated.
     n : float
         Effective sample size.
-    keys : sequence of int
-        Key of the random numbers of each class.
+    order : sequence of int
+        The classes in the order of `problem_order`.
     norm : str
         "l1" or "l2".
     level : float
@@ -399,7 +399,7 @@ def interval(
     value = float(observed.error(cells, classes, norm, shared=shared)[0])
     correction = bias_correction(posterior, value, norm)
     posterior = posterior.for_simulation()
-    common, each_rng = streams(keys)
+    common, each_rng = streams(order)
     sets = simulated_data_sets(classes, cells)
     kind, gaps_by_class = draw_shapes(posterior, each_rng, sets)
     standard_normal = [

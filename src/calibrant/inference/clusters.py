@@ -21,8 +21,8 @@ import numpy as np
 
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.inference.classes import joint
+from calibrant.inference.joint_labels import problem_order
 from calibrant.inference.null import AT_ONCE, STEPS, SimulatedNull, simulate_test
-from calibrant.inputs import by_name
 from calibrant.parallel import cached_property
 from calibrant.posterior import Posterior
 from calibrant.posterior.variance_time import n_cells
@@ -141,7 +141,7 @@ class ClusteredNull:
         cluster, by_problem = task.cluster, task.designs
         assert cluster is not None
         assert by_problem is not None
-        columns = _sorted_problems(task)
+        columns = problem_order(task).tolist()
         problems, designs = [task.problems[k] for k in columns], [by_problem[k] for k in columns]
         clusters = int(cluster.max()) + 1
         signs = _cluster_signs(clusters, rng, size)
@@ -222,7 +222,7 @@ class CorrelatedLabels:
         ):
             return None
         keys = []
-        for k in reversed(_sorted_problems(task)):
+        for k in reversed(problem_order(task).tolist()):
             score, outcome, row_weight = np.broadcast_arrays(*next(problems[k].rows()))
             keys += [outcome, score]
         order = np.lexsort((row_weight, *keys, cluster))
@@ -266,11 +266,6 @@ class CorrelatedLabels:
             independent = rng.random(shape) >= np.sqrt(self.correlation)
             shared = rng.random((int(self.cluster.max()) + 1, shape[1]))[self.cluster]
             yield np.where(independent, rng.random(shape), shared)
-
-
-def _sorted_problems(task: CalibrationTask) -> list[int]:
-    """Return the problems sorted by class name, so that the column order does not matter."""
-    return by_name(task.labels) if task.notion.classwise else [0]
 
 
 def steps_of(score: Array, weight: Array, steps: Residuals) -> Array:

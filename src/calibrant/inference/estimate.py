@@ -23,7 +23,7 @@ from calibrant.inference import interval as intervals
 from calibrant.inference import null as nulls
 from calibrant.inference.canonical import estimate_canonical, estimate_two_classes, with_named_estimator
 from calibrant.inference.clusters import ClusterAdjustment, ClusteredNull, CorrelatedRows, by_cluster
-from calibrant.inference.joint_labels import Labels, columns_of, in_canonical_order, label_sets
+from calibrant.inference.joint_labels import Labels, columns_of, in_canonical_order, label_sets, problem_order
 from calibrant.inference.result import Estimate, Null
 from calibrant.parallel import compute_once, one_blas_thread
 from calibrant.posterior import Posterior, posterior_of
@@ -215,7 +215,7 @@ def _estimate_classwise(task: CalibrationTask, plan: _Plan) -> Estimate:
     posterior = posterior_of(task) if class_posteriors is None else class_posteriors.posterior
     coarse = posterior.coarser(intervals.MAX_CELLS) if class_posteriors is None else class_posteriors.coarse
     rows, adjustments = task.rows, ClusterAdjustment.of(task)
-    keys = [inputs.key_of(label) for label in task.labels]
+    order = problem_order(task).tolist()
     errors = _errors(task, plan.estimator, plan.norm, posterior)
     value = task.notion.combine(errors, plan.norm)
     null = (
@@ -237,12 +237,12 @@ def _estimate_classwise(task: CalibrationTask, plan: _Plan) -> Estimate:
     named_errors = None
     if plan.estimator.from_posterior:
         n = task.n / (mean_effect * inflation**2)
-        ends = classes.interval(coarse, n, keys, shared=plan.estimator.shared, **options)
+        ends = classes.interval(coarse, n, order, shared=plan.estimator.shared, **options)
         ends = min(ends[0], value), max(ends[1], value)
     else:
         problems = [adjustment.problem for adjustment in adjustments]
         ends, named_errors = intervals.interval_of_named(
-            plan.estimator, problems, coarse, value, keys=keys, **options
+            plan.estimator, problems, coarse, value, order=order, **options
         )
     return _result(
         plan, task.n, value, ends, null.all_classes, named_errors, posterior, p_value=null.p_value,
@@ -272,7 +272,7 @@ def _tests_of_few(task: CalibrationTask, plan: _Plan) -> classes.Nulls:
 
 def _tests_of_many(task: CalibrationTask, plan: _Plan, class_posteriors: classes.Classes) -> classes.Nulls:
     """Test many classes: fewer data sets, and more for classes with small p-values."""
-    rngs = [np.random.default_rng([plan.seed, inputs.key_of(label)]) for label in task.labels]
+    rngs = [inputs.stream(plan.seed, rank) for rank in np.argsort(problem_order(task)).tolist()]
     single_class = classes.SingleClassTests(
         class_posteriors, plan.norm, rngs, 1 - plan.level, plan.n_resamples
     )
@@ -306,10 +306,10 @@ def _independent_tests(
     task: CalibrationTask, norm: Norm, seed: int, size: int
 ) -> list[Callable[[], nulls.SimulatedNull]]:
     """Return functions that test each problem of independent rows."""
-    labels = task.labels if task.notion.classwise else ("alone",)
+    names = np.argsort(problem_order(task)).tolist() if task.notion.classwise else ["alone"]
     return [
-        nulls.lazy_test(each, norm, inputs.stream(seed, "null", label), size)
-        for each, label in zip(task.residuals, labels, strict=True)
+        nulls.lazy_test(each, norm, inputs.stream(seed, "null", name), size)
+        for each, name in zip(task.residuals, names, strict=True)
     ]
 
 
@@ -318,7 +318,8 @@ def _joint_test(task: CalibrationTask, norm: Norm, seed: int, size: int) -> null
     """Test all classes together, with one simulated label for each row."""
     rows = task.rows
     assert rows is not None
-    sorted_rows, _, columns = in_canonical_order(rows, task.labels, _counts(task))
+    columns = problem_order(task)
+    sorted_rows, _ = in_canonical_order(rows, columns, _counts(task))
     flats = [task.residuals[k].flat for k in columns]
     posteriors = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
     plain = Posterior.joined(posteriors).without_score_effects
@@ -401,7 +402,6 @@ def _single_class(
         unpooled_value,
         spread=inflation,
         drawn=CLASS_DATA_SETS,
-        label=label,
     )
     ends = min(ends[0], value), max(ends[1], value)
     about = {"notion": "binary", "label": label, "clusters": clusters}
@@ -413,7 +413,8 @@ def _simulated_coefficients(
 ) -> Callable[[int], Array]:
     """Simulate labels of all rows; return a function that gives the cosine coefficients of a class."""
     count, cells = class_posteriors.coarse.z.shape
-    sorted_rows, row, columns = in_canonical_order(rows, task.labels, _counts(task))
+    columns = problem_order(task)
+    sorted_rows, row = in_canonical_order(rows, columns, _counts(task))
     rng, position = inputs.stream(seed, "together"), np.argsort(columns)
     weighted = _counts(task) is None
 
@@ -437,20 +438,16 @@ def _interval(
     *,
     spread: float,
     drawn: int | None = None,
-    label: Any = "alone",
 ) -> tuple[tuple[float, float], Array | None]:
     """Return the interval of one problem and, for a named estimator, its estimates under H0.
 
-    The random numbers depend on the class label and not on the seed: the same data have the same interval.
+    The random numbers do not depend on the seed: the same data have the same interval.
     """
-    key = inputs.key_of(label)
     options: dict[str, Any] = {"norm": norm, "level": level, "spread": spread}
     if estimator.from_posterior:
-        return intervals.interval(posterior, n, value, key=key, drawn=drawn, **options), None
+        return intervals.interval(posterior, n, value, drawn=drawn, **options), None
     assert problem is not None
-    ends, named_errors = intervals.interval_of_named(
-        estimator, [problem], posterior, value, keys=[key], **options
-    )
+    ends, named_errors = intervals.interval_of_named(estimator, [problem], posterior, value, **options)
     native_interval = None
     if not isinstance(problem, CorrelatedRows):
         native_interval = estimator.native_interval(problem, norm, level)

@@ -8,22 +8,23 @@ The test is described in docs/methods/calibration-test.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from calibrant import compiled
 from calibrant.inference.null import Edges, coefficients
-from calibrant.inputs import by_name
+from calibrant.posterior import posterior_of
 from calibrant.score_data import FINE, Array, Residuals
 from calibrant.score_data.draws import random_words
 from calibrant.score_data.residuals import tied_with_previous
+from calibrant.score_data.simplex import tied_ranks
 from calibrant.score_data.tally import cells_and_sums
-from calibrant.tasks import ScoreVectors
+from calibrant.tasks import CalibrationTask, ScoreVectors, cached_on_task
 
 # Many classes: largest number of labels drawn, labels sorted at once, and scores read at once.
 MOST, SORTED_AT_ONCE, SCORES_AT_ONCE = 12_000_000, 1 << 21, 1 << 21
@@ -296,16 +297,28 @@ class Labels:
         return sums.coefficients(count)
 
 
-def in_canonical_order(
-    rows: ScoreVectors, labels: Sequence[Any], counts: Array | None = None
-) -> tuple[ScoreVectors, Callable[[Array], Array], Array]:
-    """Sort rows by content: return sorted rows, a function to original row numbers, and the column order.
+@cached_on_task
+def problem_order(task: CalibrationTask) -> Array:
+    """Return the problems sorted by mean score and mean residual.
 
-    Columns are sorted by the names of their labels. Rows are sorted by a random linear combination of their
+    Random numbers follow this order, so that neither the names of the classes nor the order of the columns
+    change a result.
+    """
+    posterior = posterior_of(task)
+    mean_score = (posterior.mass * posterior.score).sum(axis=-1)
+    mean_residual = posterior.z[:, 0] * posterior.scale
+    return np.lexsort((tied_ranks(mean_residual), tied_ranks(mean_score)))
+
+
+def in_canonical_order(
+    rows: ScoreVectors, columns: Array, counts: Array | None = None
+) -> tuple[ScoreVectors, Callable[[Array], Array]]:
+    """Sort rows by content: return sorted rows, and a function that gives original row numbers.
+
+    Columns are taken in the order of `columns`. Rows are sorted by a random linear combination of their
     scores and their log relative weight; ties by rounding are broken by the bits of the scores. Rows with
     counts are repeated, and each copy has its own label.
     """
-    columns = np.array(by_name(labels), dtype=np.intp)
     factors = np.random.default_rng(0).random(len(columns) + 1)
     keys, weights, step = np.empty(rows.n), np.ones(rows.n), max(1, SCORES_AT_ONCE // len(columns))
     blocks = [np.arange(first, min(first + step, rows.n)) for first in range(0, rows.n, step)]
@@ -339,7 +352,6 @@ def in_canonical_order(
     return (
         ScoreVectors(rows.n if cumulative_counts is None else int(cumulative_counts[-1]), take),
         row,
-        columns,
     )
 
 

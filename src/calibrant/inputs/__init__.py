@@ -27,7 +27,6 @@ from calibrant.inputs.clusters import (
 from calibrant.inputs.codec import ROUNDING, NamedTwiceError, Serializable, parsed_json
 from calibrant.inputs.columns import (
     advice_on_labels,
-    by_name,
     class_of_name,
     classes_of_columns,
     column_names,
@@ -98,7 +97,6 @@ __all__ = [
     "advice_on_labels",
     "are_usual",
     "binary_classes",
-    "by_name",
     "cells_of_rows",
     "check_choice",
     "check_counts",

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from calibrant.inputs.arguments import same_rows
-from calibrant.inputs.columns import by_name
 from calibrant.inputs.errors import InputError, show
 from calibrant.inputs.missing import rows_of
 from calibrant.inputs.predictions import Array, Predictions, exact, objects, read
@@ -174,12 +173,14 @@ def _numbered_by_content(code: Array, data: Predictions) -> Array:
 
 
 def _row_hashes(data: Predictions) -> Array:
-    """Return a number for the scores and the class of each row, whatever the order of the columns."""
+    """Return a number for scores and class of each row; order and names of the classes do not matter."""
     total = np.zeros(len(data.score), dtype=np.uint64)
-    for place, column in enumerate(by_name(data.labels)):
+    times = data.weight.astype(np.uint64) if data.weight is not None and data.counts else np.uint64(1)
+    for column in range(data.score.shape[1]):
         # Zero may have a sign.
         bits = np.abs(data.score[:, column]).astype(np.float64).view(np.uint64)
-        total += _scrambled(bits + (2 * place + (data.code == column)).astype(np.uint64))
+        number = _scrambled(bits) + (data.code == column).astype(np.uint64)
+        total += _scrambled(number + (_scrambled(number) * times).sum(dtype=np.uint64))
     return total
 
 

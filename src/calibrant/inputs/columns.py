@@ -31,15 +31,6 @@ _OF_CLASS = (
 )
 
 
-def by_name(labels: Sequence[Any]) -> list[int]:
-    """Return the columns in the order of their labels' names, which does not depend on how they came.
-
-    >>> by_name(["dog", "cat"])
-    [1, 0]
-    """
-    return sorted(range(len(labels)), key=lambda k: str(labels[k]))
-
-
 def column_names(table: Any) -> tuple[Any, ...] | None:
     """Return the names of the columns of a frame of pandas, polars or pyarrow; None for an array."""
     names = getattr(table, "column_names", getattr(table, "columns", None))

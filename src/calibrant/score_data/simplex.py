@@ -188,13 +188,20 @@ def class_order(score: Array, code: Array, weight: Array | None, names: Sequence
     array([1, 2, 0])
     """
     share = np.full(len(code), 1 / len(code)) if weight is None else weight / weight.sum(dtype=np.float64)
-    keys = [np.array([str(name) for name in names])]
-    for mean in (np.bincount(code, share, len(names)), share @ score):
-        order = np.argsort(mean)
-        rank = np.empty(len(names), dtype=np.intp)
-        rank[order] = np.cumsum(np.diff(mean[order], prepend=mean[order[0]]) > TIED_MEANS)
-        keys.append(rank)
-    return np.lexsort(keys)
+    frequency, mean = np.bincount(code, share, len(names)), share @ score
+    return np.lexsort((np.array([str(name) for name in names]), tied_ranks(frequency), tied_ranks(mean)))
+
+
+def tied_ranks(mean: Array) -> Array:
+    """Return the rank of each mean; means that are equal up to rounding share one.
+
+    >>> tied_ranks(np.array([0.3, 0.1, 0.1 + 1e-16]))
+    array([1, 0, 0])
+    """
+    order = np.argsort(mean)
+    rank = np.empty(mean.size, dtype=np.intp)
+    rank[order] = np.cumsum(np.diff(mean[order], prepend=mean[order[0]]) > TIED_MEANS)
+    return rank
 
 
 def _hashed(keys: Array) -> Array:
