@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 import calibrant
-from calibrant.assessment.gates import Verdict
+from calibrant.assessment.gates import LimitVerdict
 from calibrant.inference.result import NAMES
 
 HOSTILE = (
@@ -79,4 +79,4 @@ def too_many_classes():
 def error_verdict(estimate, limit):
     """The calibration error of an estimate, held against a limit."""
     subject = f"{NAMES[estimate.norm]} ({estimate.about})"
-    return Verdict("max_ece", subject, limit, estimate, estimate.level, estimate.n, estimate.clusters)
+    return LimitVerdict("max_ece", subject, limit, estimate, estimate.level, estimate.n, estimate.clusters)

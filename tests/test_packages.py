@@ -127,3 +127,10 @@ def test_every_name_of_a_package_that_imports_on_demand_exists():
     names = {name for module, name in estimators.CLASSES if "canonical" not in module}
     assert all(hasattr(estimators, name) for name in names)
     assert names <= set(calibrant.__all__), "add them to calibrant/__init__.py"
+
+
+def test_no_two_classes_have_the_same_name():
+    names = [
+        node.name for tree in MODULES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ]
+    assert {name for name in names if names.count(name) > 1} == set()

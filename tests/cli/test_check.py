@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 import calibrant
 from calibrant import inputs
-from calibrant.assessment.gates import CODES, GateData, Verdict, hold
+from calibrant.assessment.gates import CODES, GateData, LimitVerdict, hold
 from calibrant.assessment.recalibration import excess_log_loss
 from calibrant.cli import main
 from calibrant.decisions import auc_of, oe_ratio_of
@@ -146,7 +146,7 @@ def test_an_oe_ratio_of_a_single_cluster_is_unbounded():
     rows = inputs.select_rows(data, np.array([True, True, True, False]))
     found = oe_ratio_of(CalibrationTask.of(rows, get_notion("binary")), level=0.95)
     assert (found.low, found.high) == (0, math.inf)
-    verdict = Verdict("max_oe", "O:E ratio", 2, found, 0.95, 3)
+    verdict = LimitVerdict("max_oe", "O:E ratio", 2, found, 0.95, 3)
     assert verdict.status == "inconclusive"
     json.dumps(verdict.to_dict(), allow_nan=False)
     assert "0 to infinite" in verdict.sentence
@@ -400,11 +400,11 @@ def test_limits_that_cannot_be_are_refused(here, words, message):
 
 def test_a_ratio_passes_and_fails_on_both_sides():
     def status(low, value, high):
-        return Verdict("max_oe", "O:E", 1.25, IntervalEstimate(value, low, high), 0.95, 100).status
+        return LimitVerdict("max_oe", "O:E", 1.25, IntervalEstimate(value, low, high), 0.95, 100).status
 
     assert status(0.81, 1, 1.24) == "pass"
     assert status(1.26, 1.3, 1.4) == status(0.5, 0.6, 0.79) == "fail"
     assert status(0.7, 1, 1.1) == status(1, 1.2, 1.3) == status(0.5, 1, 2) == "inconclusive"
     assert {status(0.9, 1, 1.1)} <= {*CODES}
-    wide = Verdict("max_oe", "O:E", 1.25, IntervalEstimate(1.0, 0.6, 1.6), 0.95, 100)
+    wide = LimitVerdict("max_oe", "O:E", 1.25, IntervalEstimate(1.0, 0.6, 1.6), 0.95, 100)
     assert wide.rows == pytest.approx(100 * max(0.4 / 0.2, 0.6 / 0.25) ** 2)

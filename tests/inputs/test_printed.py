@@ -41,6 +41,9 @@ def results():
             name: calibrant.estimate(LABEL, ROWS, notion=name, rng=0, **BY_LABEL)
             for name in ("classwise", "confidence", "canonical")
         },
+        "table": calibrant.estimate_by(
+            OUTCOME, SCORE, {"half": np.arange(400) // 200, HOSTILE: SCORE > 0.5}, rng=0
+        ),
         "null": calibrant.estimate(OUTCOME, SCORE, rng=0).null,
         "comparison": comparison,
         "difference": comparison.differences[HOSTILE],
@@ -136,7 +139,7 @@ def test_digits_follow_the_width(low, width, share):
 
 
 def test_examples_of_numbers():
-    assert points_with_ends(0.004, 0.00399, 0.00401)[1:] == ("0.3990", "0.4010")
+    assert points_with_ends(0.004, 0.00399, 0.00401)[1:] == ("0.399", "0.401")
     assert shares(0.01, 0.0099, 0.0101) == ("1.00 %", "0.99 %", "1.01 %")
     assert with_ends(0.0008, 0.00079, 0.00081)[1:] == ("0.000790", "0.000810")
     assert with_ends(math.nan, math.nan, math.nan) == ("unknown",) * 3

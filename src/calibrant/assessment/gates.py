@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Exit codes by status, from the best to the worst.
 CODES = {"pass": 0, "inconclusive": 3, "fail": 1}
-#: What is measured for each limit, as it is called in `Verdict.to_dict` and in tables.
+#: What is measured for each limit, as it is called in `LimitVerdict.to_dict` and in tables.
 LIMITS = {
     "max_ece": ("estimate", "ECE"),
     "max_regret": ("regret", "regret"),
@@ -58,7 +58,7 @@ def status_of(low: float, high: float, most: float, least: float = -math.inf) ->
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LimitVerdict:
     """A measurement with its interval, held against a limit.
 
     `name` is one of `LIMITS`, and `subject` says what was measured; if that cannot be computed, `measured` is
@@ -193,17 +193,17 @@ class Verdict:
 class Gate(Printed):
     """The verdicts on all limits and groups, cautions, and the level at which all groups hold together."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[LimitVerdict, ...]
     notes: tuple[str, ...] = ()
     level: float = 0.95
 
     @property
-    def worst_first(self) -> list[Verdict]:
+    def worst_first(self) -> list[LimitVerdict]:
         """The verdicts; the first one decides."""
         return sorted(self.verdicts, key=lambda verdict: -[*CODES].index(verdict.status))
 
     @property
-    def worst(self) -> Verdict:
+    def worst(self) -> LimitVerdict:
         """The verdict that decides."""
         return self.worst_first[0]
 
@@ -327,12 +327,12 @@ def hold(
     each, seed = each_level(inputs.level(level), len(parts)), inputs.seeded(rng)
     measurements = Measurements(data, {"norm": norm, "level": each, "rng": seed}, **options)
 
-    def verdicts(part: tuple[str | None, Rows]) -> list[Verdict]:
+    def verdicts(part: tuple[str | None, Rows]) -> list[LimitVerdict]:
         group, rows = part
         task = data.task(rows)
         about = {"level": each, "n": task.n, "clusters": task.clusters, "inconclusive": inconclusive}
         made = {name: getattr(measurements, name)(rows, task, group) for name in limits}
-        return [Verdict(name, limit=limits[name], group=group, **about | made[name]) for name in limits]
+        return [LimitVerdict(name, limit=limits[name], group=group, **about | made[name]) for name in limits]
 
     every = tuple(verdict for each_part in parallel_map(verdicts, parts) for verdict in each_part)
     results = [verdict.measured for verdict in every if isinstance(verdict.measured, Estimate | Regret)]
@@ -346,7 +346,7 @@ def hold(
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """What is measured for each limit: fields of its `Verdict`, by a method that has the name of the limit.
+    """What is measured for each limit: fields of its `LimitVerdict`, by a method with its name.
 
     `options` are norm, level and seed; `cost` and `labels` are those of `calibrant.regret`. Rows of the
     `baseline` with the same labels in the same order are paired, others are independent. The value of another

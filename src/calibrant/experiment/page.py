@@ -38,7 +38,7 @@ OPTIONS = {
     "n_holdout": "--holdout",
 }
 #: Names of the columns, and the rows.
-Table = tuple[Sequence[str], Sequence[Sequence[Any]]]
+HeadAndRows = tuple[Sequence[str], Sequence[Sequence[Any]]]
 MEANS = {-1.0: "code", 0.0: "text"}
 
 
@@ -161,7 +161,7 @@ def _notion(board: Board, notion: str) -> dict[str, Any]:
         for rank, row in zip(ranks, rows, strict=True)
     ]
     sizes = [f"N={n}" for n in board.sizes]
-    by_size: dict[str, Table] = {
+    by_size: dict[str, HeadAndRows] = {
         f"{title} by N: p95 / MAE": (
             ("estimator", *sizes),
             [

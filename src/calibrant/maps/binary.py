@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.estimators.density import Density
-from calibrant.maps.forms import Bounded, Form, Formula, Table, VennAbersPair
+from calibrant.maps.forms import Bounded, Form, Formula, LookupTable, VennAbersPair
 from calibrant.maps.venn_abers import venn_abers
 from calibrant.parallel import cached_property
 from calibrant.posterior.log_odds import LogOddsCells, LogOddsMixture, model_average, smooth_average
@@ -149,9 +149,9 @@ def by_venn_abers(problem: BinaryProblem) -> Form:
     first, last = np.append(True, np.diff(low) != 0), np.append(np.diff(high) != 0, True)
     # Outside the range of the scores the new row is alone. The tolerance allows for rounding of mean scores.
     at, level = np.append(-1.0, observed.score[first] - TIE_TOLERANCE), np.append(0.0, low[first])
-    below = Table(at, level, "score", "from")
+    below = LookupTable(at, level, "score", "from")
     at, level = np.append(observed.score[last] + TIE_TOLERANCE, 2.0), np.append(high[last], 1.0)
-    return VennAbersPair(below, Table(at, level, "score", "upto"))
+    return VennAbersPair(below, LookupTable(at, level, "score", "upto"))
 
 
 def histogram(problem: BinaryProblem) -> Form:
@@ -168,7 +168,7 @@ def histogram(problem: BinaryProblem) -> Form:
         for row_weights in (observed.mass * observed.frequency, observed.mass)
     )
     edge = np.append(0.0, (observed.score[first[1:]] + observed.score[first[1:] - 1]) / 2)
-    return Table(edge, yes / mass, "score", "from")
+    return LookupTable(edge, yes / mass, "score", "from")
 
 
 def auto(problem: BinaryProblem, monotone: bool | None = None) -> Form:
@@ -188,7 +188,7 @@ def density(problem: BinaryProblem) -> Form:
     """Fit the reliability curve of kernel density estimates, extrapolated as a constant."""
     fit = Density().fit_shared_bandwidth(problem.data)
     known = np.isfinite(fit.frequency)
-    return Table(fit.score[known], np.clip(fit.frequency[known], 0.0, 1.0), "score", "line")
+    return LookupTable(fit.score[known], np.clip(fit.frequency[known], 0.0, 1.0), "score", "line")
 
 
 def average_or_identity(observed: Residuals, mixture: LogOddsMixture, monotone: bool | None = None) -> Form:
@@ -228,12 +228,12 @@ def with_score_effects(
     return with_values_at(form, steps.score, np.log(known) - np.log1p(-known), nearest(observed.score))
 
 
-def with_values_at(form: Form, score: Array, value: Array, least: float) -> Table:
+def with_values_at(form: Form, score: Array, value: Array, least: float) -> LookupTable:
     """Return a map with given log-odds `value` at some scores, up to rounding of the score."""
     if isinstance(form, Bounded):
         at = base = log_odds(np.array([form.low, form.high]), 0.0)
     else:
-        assert isinstance(form, Table)
+        assert isinstance(form, LookupTable)
         at, base = form.at, form.value
     x, inside = log_odds(score, least), np.clip(score, least, 1 - least)
     # Half-width of the step around each score: the tolerance for ties, and a few units in the last place.
@@ -251,7 +251,7 @@ def with_values_at(form: Form, score: Array, value: Array, least: float) -> Tabl
         rest &= np.abs(at - x[neighbour]) > 2 * half[neighbour]
     places = np.concatenate([at[rest], steps.ravel()])
     order = np.argsort(places, kind="stable")
-    return Table(places[order], np.concatenate([base[rest], values.ravel()])[order], least=least)
+    return LookupTable(places[order], np.concatenate([base[rest], values.ravel()])[order], least=least)
 
 
 def tabulate_average(mixture: LogOddsMixture, monotone: bool | None = None) -> Form:
@@ -267,7 +267,7 @@ def tabulate_average(mixture: LogOddsMixture, monotone: bool | None = None) -> F
         bent, straight = (float(cells.likelihood(each)) for each in odds)
         if monotone or straight > bent - MAPS.max_monotone_loss:
             probability = flat
-    return Table(mixture.at, np.log(probability) - np.log1p(-probability), least=mixture.cells.least)
+    return LookupTable(mixture.at, np.log(probability) - np.log1p(-probability), least=mixture.cells.least)
 
 
 def _maximum_likelihood(cells: LogOddsCells, basis: Array) -> Array:
@@ -284,8 +284,8 @@ def _increasing(values: Array, mass: Array) -> Array:
     return np.asarray(isotonic_regression(values, weights=mass).x)
 
 
-def _lines(score: Array, level: Array) -> Table:
+def _lines(score: Array, level: Array) -> LookupTable:
     """Return a table that interpolates linearly between the corners of steps."""
     changed = np.diff(level) != 0
     corner = np.append(True, changed) | np.append(changed, True)
-    return Table(score[corner], level[corner], "score", "line")
+    return LookupTable(score[corner], level[corner], "score", "line")

@@ -115,7 +115,7 @@ class Bounded:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class LookupTable:
     """Piecewise linear or piecewise constant function.
 
     Attributes
@@ -130,7 +130,8 @@ class Table:
 
     Examples
     --------
-    >>> Table(np.array([0.0, 0.5]), np.array([0.2, 0.7]), "score", "from").probability(np.array([0.3, 0.5]))
+    >>> steps = LookupTable(np.array([0.0, 0.5]), np.array([0.2, 0.7]), "score", "from")
+    >>> steps.probability(np.array([0.3, 0.5]))
     array([0.2, 0.7])
     """
 
@@ -209,15 +210,15 @@ class Table:
 class VennAbersPair:
     """Two tables, for an outcome of 0 and for an outcome of 1 (Venn-Abers).
 
-    >>> low = Table(np.array([0.0]), np.array([0.2]), "score", "from")
-    >>> high = Table(np.array([0.0]), np.array([0.4]), "score", "upto")
+    >>> low = LookupTable(np.array([0.0]), np.array([0.2]), "score", "from")
+    >>> high = LookupTable(np.array([0.0]), np.array([0.4]), "score", "upto")
     >>> VennAbersPair(low, high).probability(np.array([0.5])).round(3)
     array([0.333])
     """
 
     kind: ClassVar[str] = "pair"
-    low: Table
-    high: Table
+    low: LookupTable
+    high: LookupTable
 
     def _check_fields(self) -> None:
         """Raise an error if tables are not increasing steps, or if the low one exceeds the high one."""
@@ -256,7 +257,7 @@ class VennAbersPair:
 
 
 #: Functional form of a fitted map of a single score.
-Form: TypeAlias = Formula | Bounded | Table | VennAbersPair
+Form: TypeAlias = Formula | Bounded | LookupTable | VennAbersPair
 
 
 def _sql_number(value: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from calibrant.maps import binary
-from calibrant.maps.forms import Bounded, Form, Formula, Table, VennAbersPair
+from calibrant.maps.forms import Bounded, Form, Formula, LookupTable, VennAbersPair
 from calibrant.maps.multiclass import SoftmaxMap, fit_matrix, fit_softmax, fit_temperature, fit_vector
 from calibrant.score_data.simplex import Simplex
 
@@ -35,19 +35,19 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
-    "auto": Method("Bayesian average of calibration maps", binary.auto, fit_softmax, (Bounded, Table)),
+    "auto": Method("Bayesian average of calibration maps", binary.auto, fit_softmax, (Bounded, LookupTable)),
     "identity": Method("unchanged scores", binary.identity),
     "temperature": Method("temperature scaling", binary.temperature, fit_temperature),
     "sigmoid": Method("Platt scaling of the log-odds, with smoothed targets", binary.platt),
     "logistic": Method("logistic regression on the log-odds", binary.affine),
     "beta": Method("beta calibration", binary.beta),
     "quadratic": Method("logistic regression on the log-odds and their square", binary.quadratic),
-    "spline": Method("smooth function of the log-odds", binary.spline, forms=(Table,)),
-    "isotonic": Method("isotonic regression", binary.isotonic, forms=(Table,)),
-    "isotonic-safe": Method("isotonic regression, never 0 or 1", binary.isotonic_safe, forms=(Table,)),
+    "spline": Method("smooth function of the log-odds", binary.spline, forms=(LookupTable,)),
+    "isotonic": Method("isotonic regression", binary.isotonic, forms=(LookupTable,)),
+    "isotonic-safe": Method("isotonic regression, never 0 or 1", binary.isotonic_safe, forms=(LookupTable,)),
     "venn-abers": Method("inductive Venn-Abers predictor", binary.by_venn_abers, forms=(VennAbersPair,)),
-    "histogram": Method("histogram binning, 15 bins of equal mass", binary.histogram, forms=(Table,)),
-    "density": Method("calibration curve of kernel densities", binary.density, forms=(Table,)),
+    "histogram": Method("histogram binning, 15 bins of equal mass", binary.histogram, forms=(LookupTable,)),
+    "density": Method("calibration curve of kernel densities", binary.density, forms=(LookupTable,)),
     "vector": Method("vector scaling", None, fit_vector),
     "matrix": Method("matrix scaling with a structured matrix", None, fit_matrix),
 }
