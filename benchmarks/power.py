@@ -28,7 +28,6 @@ from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import FAMILIES
 from calibrant.inference import null
 from calibrant.score_data import Cells, Residuals, Sample
-from calibrant.settings import TEST
 
 SIZES = (100, 500, 2000, 10_000)
 # Calibrated scores: three kinds drawn here, and those of three families.
@@ -67,7 +66,7 @@ def scores_of(kind, rng, n):
 
 def p_values(score, outcome, rng, size):
     """Ours, 15 bins, ECCE-R, debiased L2: each by simulation from the scores."""
-    ours = null.lazy_test(Residuals.of(Sample(score, outcome)), "l1", rng, TEST.data_sets)().p_value
+    ours = null.lazy_test(Residuals.of(Sample(score, outcome)), "l1", rng, null.DATA_SETS)().p_value
     drawn = rng.random((size, score.size)) < score
     found = [ours]
     for estimator, norm in (

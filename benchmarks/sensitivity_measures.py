@@ -97,8 +97,20 @@ def interval(cell: Cell, count: int) -> Figures:
     found = [calibrant.estimate(y, s, rng=k, **how) for k, (y, s, how) in enumerate(data_sets(cell, count))]
     low, high, p = np.array([(each.low, each.high, each.p_value) for each in found]).T
     held = {"coverage": (low <= truth) & (truth <= high), of_truth("width", truth): high - low}
-    held |= {} if truth else {"rejection": p <= 0.05}
+    held |= {of_truth("p-value", truth): p} | ({} if truth else {"rejection": p <= 0.05})
     return {f"canonical {name}" if cell.notion == "canonical" else name: held[name] for name in held}
+
+
+def clusters(cell: Cell, count: int) -> Figures:
+    """Measure intervals of clusters of four rows, half of which repeat the first one of their cluster."""
+    truth, found = source(cell)[1], []
+    for k, (label, score, how) in enumerate(data_sets(cell, count)):
+        cluster = np.arange(cell.n) // 4
+        rows = np.where(np.arange(cell.n) % 4 < 2, np.arange(cell.n), 4 * cluster)
+        estimate = calibrant.estimate(label[rows], score[rows], cluster=cluster, rng=k, **how)
+        found.append((estimate.low, estimate.high))
+    low, high = np.array(found).T
+    return {"coverage": (low <= truth) & (truth <= high), of_truth("width", truth): high - low}
 
 
 def curve(cell: Cell, count: int) -> Figures:
@@ -132,7 +144,10 @@ def multiclass_map(cell: Cell, count: int) -> Figures:
     for k in range(count):
         rng = rng_of("sensitivity", *cell, k)
         rows = scores(cell.n, 4, rng)
-        fitted = calibrant.Calibrator(labels=range(4)).fit(rows, canonical.families.labels(chance(rows), rng))
+        method = "auto" if cell.notion == "binary" else cell.notion
+        fitted = calibrant.Calibrator(method, labels=range(4)).fit(
+            rows, canonical.families.labels(chance(rows), rng)
+        )
         ratio = np.maximum(truth, 1e-300) / np.maximum(fitted.predict_proba(new), maps.LEAST)
         found.append((truth * np.log(ratio)).sum(axis=1).mean())
     return {"excess log loss" + " (calibrated)" * cell.family.startswith("right"): np.array(found)}
@@ -220,6 +235,14 @@ BATTERIES = {
     "curve": Battery("`reliability_curve` (`curve_band.py`)", curve, _cells(*_CURVE, ("twenty", 500)), 5),
     "map": Battery("`Calibrator`, binary (`maps.py`)", binary_map, _cells(*_MAP, ("seven values", 500)), 6),
     "multiclass map": Battery("`Calibrator`, four classes (`maps.py`)", multiclass_map, _cells(*_CLASSES), 5),
+    "vector map": Battery(
+        "`Calibrator`, vector and matrix scaling (`maps.py`)", multiclass_map,
+        (Cell("each class its own", 1000, 1.0, "vector"), Cell("across", 500, 1.0, "matrix")), 5,
+    ),
+    "clusters": Battery(
+        "`estimate(cluster=...)`", clusters,
+        (Cell("square", 400), Cell("step", 1000), Cell("power", 400, 0.0)), 4,
+    ),
     "regret": Battery("decision regret at thresholds (`decisions.py`)", regret, _cells(*_REGRET), 3),
     "matrix regret": Battery(
         "decision regret with a cost matrix (`decisions.py`)", matrix_regret,
@@ -235,7 +258,8 @@ MEASURED = {
     "TestSettings": ("interval", "canonical test"),
     "LogOddsSettings": ("curve", "map"),
     "CurveSettings": ("curve",),
-    "MapSettings": ("map", "multiclass map"),
+    "MapSettings": ("map", "multiclass map", "vector map"),
+    "ClusterSettings": ("clusters",),
     "SoftmaxSettings": ("canonical", "canonical test", "multiclass map"),
     "DecisionSettings": ("regret", "matrix regret", "regret test"),
 }

@@ -122,7 +122,8 @@ def page(records: list[Record]) -> str:
             "",
         ]
         names = MEASURED.get(type(instance).__name__, ())
-        lines += [f"Measured with: {', '.join(BATTERIES[each].title for each in names) or 'nothing'}.", ""]
+        used = ", ".join(BATTERIES[each].title for each in names)
+        lines += [f"Measured with: {used or 'nothing'}.", ""]
         columns = "field", "value", "meaning", "study", "effect of x0.75", "effect of x1.25", "data sets"
         lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
         for field in fields:

@@ -1,10 +1,11 @@
 """Hold the tuned numbers of the methods: what each one means, and how it was chosen.
 
 Numerical constants (grids, iterations, tolerances, numbers of draws and data sets) stay beside the code that
-uses them. Code reads a setting where it needs it, as an attribute of an instance below. A study can change
-one, and must clear the caches of functions (`functools.lru_cache`) that have read it.
-``benchmarks/sensitivity.py`` measures what 0.75 and 1.25 times each value change, and
-``docs/methods/settings.md`` shows it.
+uses them. So do the limits of special cases whose change by 25 % had no effect above the noise of the study.
+
+Code reads a setting where it needs it, as an attribute of an instance below. A study can change one, and must
+clear the caches of functions (`functools.lru_cache`) that have read it. ``benchmarks/sensitivity.py``
+measures what 0.75 and 1.25 times each value change, and ``docs/methods/settings.md`` shows it.
 """
 
 from dataclasses import dataclass, field
@@ -178,43 +179,11 @@ class PriorSettings:
     visible_correlation: float = setting(
         0.1, "Correlation that the pairs must reveal; otherwise effects get less prior weight.", _ESTIMATOR
     )
-    rounding_unit: float = setting(
-        0.001,
-        "Rounded scores are multiples of this; closer to 0 or 1 they do not count as repeated.",
-        _ESTIMATOR,
-    )
     few_scores: int = setting(
         32, "Largest number of distinct scores that are few, and do not look rounded.", _ESTIMATOR
     )
     heavy_share: float = setting(
         0.05, "Scores with this share of the rows are left out of the share of repeated scores.", _ESTIMATOR
-    )
-    rare_rows: float = setting(4.5, "Repeated scores with fewer rows are rare.", _ESTIMATOR)
-    rare_factor: float = setting(
-        2.0, "Unrepeated rows count as repeated up to this many times the rows of rare scores.", _ESTIMATOR
-    )
-    smallest_repeated_share: float = setting(
-        0.05, "Share of repeated scores below which unrepeated scores have no effects.", _NONE
-    )
-    few_rows: int = setting(
-        10,
-        "Largest number of rows of a score that may be copies of one case (the study has none).",
-        _ESTIMATOR,
-    )
-    copied_variance_ratio: float = setting(
-        0.1,
-        "Rows are copies (the study has none) if outcomes vary less than this share of their variance.",
-        _ESTIMATOR,
-    )
-    # Curves that show each distinct score
-    most_single_scores: int = setting(
-        128, "Largest number of scores that a curve shows one by one if effects are probable.", _NONE
-    )
-    single_scores_share: float = setting(
-        0.95, "Share of the rows that must share their score for that.", _NONE
-    )
-    few_rows_share: float = setting(
-        0.9, "Share of repeated rows at scores with few rows above which no curve shows them singly.", _NONE
     )
 
     @property
@@ -291,7 +260,6 @@ class LogOddsSettings:
     score_shift_weight: float = setting(
         0.3, "Prior weight of one shift per score, where distinct scores are few.", _NONE
     )
-    # Scores of exactly 0 or 1
 
     @property
     def parametric(self) -> "np.ndarray[Any, np.dtype[np.float64]]":
@@ -346,19 +314,6 @@ class SoftmaxSettings:
     difference_factor: float = setting(
         1.0, "Difference of the two forms of the error that the upper end adds.", _NONE
     )
-    square_factor: float = setting(1.5, "Both factors for the upper end of the square of l2.", _NONE)
-    # Local frequencies
-    z_to_use: float = setting(
-        3.0, "Gain in Brier score, in standard errors, from which local frequencies are used.", _NONE
-    )
-    local_difference_factor: float = setting(
-        0.5, "Share of the distance to the lower value that the upper end adds.", _NONE
-    )
-    # Probability transfer
-    transfer_error_factor: float = setting(1.3, "Factor of standard errors of probability transfers.", _NONE)
-    transfer_difference_factor: float = setting(
-        0.25, "Share of the difference of the two forms in the standard deviation of a class's gap.", _NONE
-    )
 
     @property
     def sds(self) -> tuple[float, ...]:
@@ -372,9 +327,9 @@ class SoftmaxSettings:
 _COVERAGE = "benchmarks/coverage.py and pipelines.py, training seeds 0 and 1"
 _POWER = "measured by benchmarks/power.py; choice not recorded"
 _CLUSTERS = "measured by benchmarks/clusters.py; choice not recorded"
-_CANONICAL = "measured by benchmarks/canonical.py; choice not recorded"
 _MAPS = "measured by benchmarks/maps.py; choice not recorded"
 _BAND = "measured by benchmarks/curve_band.py; choice not recorded"
+_WORDS = "choice of the authors: it changes words, and no estimate"
 _REGRET = "measured by benchmarks/decisions.py; choice not recorded"
 
 
@@ -399,36 +354,16 @@ class IntervalSettings:
     upper_bias_share: float = setting(
         0.3, "Share of the same amount that the upper end is raised by, for rougher gaps.", _COVERAGE
     )
-    null_floor_quantile: float = setting(
-        0.03,
-        "Quantile of estimates from calibrated data that replaces smaller ones for the upper end.",
-        _COVERAGE,
-    )
     min_kind_share: float = setting(0.3, "Smallest share of the data sets for each kind of shape.", _COVERAGE)
-    min_kind_weight: float = setting(
-        0.01, "Posterior weight below which a kind of shape is left out.", _COVERAGE
-    )
-    max_variance_ratio: float = setting(
-        4.0, "Largest simulated variance of a cell, relative to that of the data.", _NONE
-    )
-    min_dependence: float = setting(
-        0.5, "Smallest ratio of the deviation of a mean over classes to that of independent classes.", _NONE
-    )
-    bound_error_factor: float = setting(
-        1.4,
-        "Factor of the standard error of the lower bound: folds share training rows (1.32 if 3 fit noise).",
-        _CANONICAL,
-    )
 
 
 @dataclass(frozen=True)
 class TestSettings:
-    """Calibration tests and null distributions (package ``inference``)."""
+    """Calibration tests and null distributions (package ``inference``).
 
-    data_sets: int = setting(999, "Data sets simulated under H0.", "convention: smallest p-value 0.001")
-    null_data_sets: int = setting(
-        300, "Those of them that the null distribution of the estimate is computed from.", _NONE
-    )
+    Only the ratios of shares matter, so scaling all shares of a test changes nothing.
+    """
+
     level_shares: tuple[float, ...] = setting(
         (0.3, 0.15, 0.2, 0.15, 0.1, 0.1),
         "Shares of the level: smooth and local Bayes factor, Kuiper range, shift, slope, periodogram.",
@@ -441,9 +376,6 @@ class TestSettings:
     )
     class_level_shares: tuple[float, float] = setting(
         (0.8, 0.2), "Shares of the level: all classes pooled, and largest Bayes factor of a class.", _POWER
-    )
-    suspect_p_value: float = setting(
-        0.02, "Largest p-value at which the test of a class or group is repeated.", _NONE
     )
 
 
@@ -463,20 +395,6 @@ class ClusterSettings:
         "Weight of the largest design effect in the effective sample size; the mean has the rest.",
         _CLUSTERS,
     )
-    min_clusters: int = setting(
-        10, "Clusters from which outcomes are simulated under H0; below, signs are flipped.", _CLUSTERS
-    )
-
-
-@dataclass(frozen=True)
-class RecommendationSettings:
-    """Simulated data sets of ``calibrant.recommend`` (``inference.population``)."""
-
-    true_errors: tuple[float, ...] = setting((0.02, 0.05, 0.1), "True errors of the curves.", _NONE)
-    negligible_share: float = setting(
-        0.1, "Errors below this share of the standard error of the mean residual count as equal.", _NONE
-    )
-    tie_width: float = setting(2.0, "Standard errors within which estimators are tied.", "convention")
 
 
 # -- calibrators, curves, decisions --------------------------------------------------------------------------
@@ -486,14 +404,8 @@ class RecommendationSettings:
 class MapSettings:
     """Calibrators (package ``maps``)."""
 
-    coefficient_sd: float = setting(
-        20.0, "Prior standard deviation of coefficients, which matters for separable data only.", _NONE
-    )
     max_monotone_loss: float = setting(
         2.0, "Largest loss of log-likelihood for which a map is made increasing.", _MAPS
-    )
-    min_score_evidence: float = setting(
-        2.0, "Log Bayes factor above which repeated scores have effects of their own.", _MAPS
     )
     temperature_fit_sd: float = setting(
         2.0, "Prior standard deviation of the log temperature for its estimate.", _MAPS
@@ -501,13 +413,7 @@ class MapSettings:
     temperature_sd: float = setting(
         1.0, "Prior standard deviation of the log temperature for its marginal likelihood.", _MAPS
     )
-    min_information: float = setting(
-        100.0, "Least Fisher information of the log temperature in the marginal likelihood.", _MAPS
-    )
     identity_prior: float = setting(0.25, "Prior probability of the identity of several classes.", _MAPS)
-    keep_identity: float = setting(
-        2 / 3, "Posterior probability of the identity above which these scores are kept.", _MAPS
-    )
     vector_temperature_sd: float = setting(
         0.2, "Prior standard deviation of the temperature in vector and matrix scaling.", _MAPS
     )
@@ -530,9 +436,6 @@ class CurveSettings:
     distance_exponent: float = setting(1 / 7, "That half-width falls with n to this power.", _BAND)
     distance_offset: float = setting(
         0.02, "Added to the distances from 0 and 1 in these log-odds, so that they stay finite.", _BAND
-    )
-    max_score_distance: float = setting(
-        0.06, "The curve has no value at scores farther than this from every row.", _NONE
     )
     local_quantile_share: float = setting(
         0.6,
@@ -566,30 +469,33 @@ class DecisionSettings:
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """Cautions and wording of results (package ``assessment`` and ``inference.comparison``)."""
+    """Cautions and wording of results (packages ``assessment``, ``curves`` and ``inference``).
 
-    tolerance: float = setting(0.02, "Calibration error up to which scores are trusted.", _NONE)
+    No estimate, interval or p-value depends on them.
+    """
+
+    tolerance: float = setting(0.02, "Calibration error up to which scores are trusted.", _WORDS)
     tolerance_per_rate: float = setting(
-        0.5, "Tolerance relative to the base rate of rare outcomes, at most.", _NONE
+        0.5, "Tolerance relative to the base rate of rare outcomes, at most.", _WORDS
     )
     material_regret: float = setting(
-        0.05, "Decision regret relative to the cost from which it decides the verdict.", _NONE
+        0.05, "Decision regret relative to the cost from which it decides the verdict.", _WORDS
     )
-    few_rows: int = setting(100, "Rows below which a caution is printed.", _NONE)
-    few_group_rows: int = setting(30, "Rows of a group below which a caution is printed.", _NONE)
-    few_clusters: int = setting(20, "Clusters below which a caution is printed.", _NONE)
+    few_rows: int = setting(100, "Rows below which a caution is printed.", _WORDS)
+    few_group_rows: int = setting(30, "Rows of a group below which a caution is printed.", _WORDS)
+    few_clusters: int = setting(20, "Clusters below which a caution is printed.", _WORDS)
     width_ratio: float = setting(
-        2.0, "Ratio of the widths of two intervals above which a caution is printed.", _NONE
+        2.0, "Ratio of the widths of two intervals above which a caution is printed.", _WORDS
     )
-    one_sided: float = setting(0.8, "Share of the error on one side from which that side is named.", _NONE)
+    one_sided: float = setting(0.8, "Share of the error on one side from which that side is named.", _WORDS)
     rare_frequency: float = setting(
-        0.2, "Frequency below which expected cases are compared with observed ones.", _NONE
+        0.2, "Frequency below which expected cases are compared with observed ones.", _WORDS
     )
     example_rows: int = setting(
-        30, "Effective local sample size of a score named as an example, at least.", _NONE
+        30, "Effective local sample size of a score named as an example, at least.", _WORDS
     )
     assessed_rows: float = setting(
-        10.0, "Effective local sample size at which the calibration of a score is assessed, at least.", _NONE
+        10.0, "Effective local sample size at which the calibration of a score is assessed, at least.", _WORDS
     )
 
 
@@ -599,7 +505,6 @@ SOFTMAX = SoftmaxSettings()
 INTERVAL = IntervalSettings()
 TEST = TestSettings()
 CLUSTERS = ClusterSettings()
-RECOMMENDATION = RecommendationSettings()
 MAPS = MapSettings()
 CURVES = CurveSettings()
 DECISIONS = DecisionSettings()

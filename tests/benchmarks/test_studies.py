@@ -14,7 +14,7 @@ import calibrant
 from calibrant import experiment
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL
-from calibrant.settings import TEST
+from calibrant.inference.null import DATA_SETS
 from oracles import decisions as oracle
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -45,7 +45,7 @@ def test_the_study_of_coverage(cell):
     assert found["coverage"] + found["above"] + found["below"] == pytest.approx(1)
     assert 0.3 < found["ratio"] < 4
     # The simulations are back to what they were.
-    assert TEST.data_sets == 999
+    assert DATA_SETS == 999
 
 
 def test_the_width_of_an_interval_is_held_against_the_least(monkeypatch):

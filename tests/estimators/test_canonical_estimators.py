@@ -7,13 +7,13 @@ import calibrant
 from calibrant.estimators import BetaKernel, Estimator, Fit, Variational, estimator_names, resolve
 from calibrant.estimators.base import CANONICAL_NORMS
 from calibrant.estimators.canonical import dirichlet as dirichlet_file
+from calibrant.estimators.canonical import variational
 from calibrant.estimators.canonical.dirichlet import CanonicalDirichlet
 from calibrant.estimators.canonical.skce import Skce, median_distance
 from calibrant.estimators.canonical.variational import CanonicalVariational, gains, held_out, lower_bound
 from calibrant.inputs import InputError, InputTypeError
 from calibrant.score_data import Sample
 from calibrant.score_data.simplex import Simplex
-from calibrant.settings import INTERVAL
 from oracles import simplex as oracle
 
 # Every estimator appears here; a new one fails the first test until it does.
@@ -183,9 +183,9 @@ def test_few_rows_that_say_anything_do_not_make_a_bound(count, top):
     assert above <= 25
 
 
-@pytest.mark.parametrize("factor", [INTERVAL.bound_error_factor, 1.0])
+@pytest.mark.parametrize("factor", [variational.BOUND_ERROR_FACTOR, 1.0])
 def test_folds_that_learn_noise_from_each_other_do_not_make_a_bound(factor, monkeypatch):
-    monkeypatch.setitem(vars(INTERVAL), "bound_error_factor", factor)
+    monkeypatch.setattr(variational, "BOUND_ERROR_FACTOR", factor)
     rng = np.random.default_rng(8)
     above = 0
     for _ in range(300):

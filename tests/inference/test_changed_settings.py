@@ -12,6 +12,10 @@ def interval(outcome, score):
     return found.low, found.high, found.null.mean
 
 
+def p_value(outcome, score):
+    return calibrant.estimate(outcome[:60], score[:60], rng=0).p_value
+
+
 def clustered(outcome, score):
     return calibrant.estimate(outcome, score, rng=0, cluster=np.arange(score.size) // 5).high
 
@@ -25,18 +29,20 @@ def regret(outcome, score):
 
 
 def mapped(outcome, score):
-    return calibrant.Calibrator("logistic").fit(score, outcome).predict_proba([0.3])[0]
+    rows = np.column_stack([score, 0.7 * (1 - score), 0.3 * (1 - score)])
+    label = np.where(outcome, 0, 1 + np.arange(score.size) % 2)
+    return calibrant.Calibrator("vector", labels=range(3)).fit(rows, label).predict_proba(rows)[0, 0]
 
 
 @pytest.mark.parametrize(
     ("settings", "name", "value", "result"),
     [
         (INTERVAL, "tail_alpha_factor", 0.5, interval),
-        (TEST, "null_data_sets", 100, interval),
+        (TEST, "level_shares", (0.5, 0.1, 0.1, 0.1, 0.1, 0.1), p_value),
         (CLUSTERS, "basis_size", 3, clustered),
         (CURVES, "local_quantile_share", 1.0, band),
         (DECISIONS, "variance_floor_rows", 8.0, regret),
-        (MAPS, "coefficient_sd", 0.1, mapped),
+        (MAPS, "vector_bias_sd", 0.1, mapped),
     ],
 )
 def test_a_changed_setting_changes_the_result(settings, name, value, result, monkeypatch):

@@ -9,9 +9,9 @@ from calibrant import Sketch
 from calibrant.assessment.assess import STEPS_OF_CLASS
 from calibrant.inference import classes as many
 from calibrant.inference.joint_labels import Labels
+from calibrant.inference.null import DATA_SETS
 from calibrant.posterior.variance_time import pilot_variance, whiten
 from calibrant.score_data import OneHot, Residuals
-from calibrant.settings import TEST
 from weighing import weighted_sample
 
 CLASSES = 24
@@ -124,7 +124,7 @@ def test_one_class_that_is_off_is_found_among_many_of_a_sketch():
     p /= p.sum(axis=1, keepdims=True)
     one = Sketch("classwise").update(y, p).estimate(rng=0)
     assert one.p_value < 0.05
-    assert one.by_class[5].p_value == one.by_class[5].p_floor < 1 / (1 + TEST.data_sets)
+    assert one.by_class[5].p_value == one.by_class[5].p_floor < 1 / (1 + DATA_SETS)
 
 
 @pytest.mark.parametrize("kind", ["counts", "weights", "l2", "bins"])

@@ -31,6 +31,8 @@ NODES = 200
 GROUPS, GROUP_WIDTH = 800, 0.05
 # Scores that differ by less are equal up to rounding.
 TOLERANCE = 1e-12
+# The curve has no value at scores farther than this from every row.
+MAX_SCORE_DISTANCE = 0.06
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +173,7 @@ def _covered_ranges(score: Array, max_distance: float, support: tuple[float, flo
     >>> starts.round(2), stops.round(2)
     (array([0.24, 0.74]), array([0.41, 0.86]))
     """
-    ends, offset, near = [], CURVES.distance_offset, CURVES.max_score_distance
+    ends, offset, near = [], CURVES.distance_offset, MAX_SCORE_DISTANCE
     for sign, wall in ((-1, support[0]), (1, support[1])):
         ratio = np.exp(odds(score) + sign * max_distance)
         by_odds = (ratio * (1 + offset) - offset) / (1 + ratio)

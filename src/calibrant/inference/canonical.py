@@ -20,6 +20,7 @@ from calibrant.estimators.canonical.softmax import (
     scale_of,
 )
 from calibrant.estimators.canonical.variational import lower_bound
+from calibrant.inference.null import DATA_SETS
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.score_test import ScoreTest, p_value
 from calibrant.inputs import stream
@@ -27,7 +28,6 @@ from calibrant.posterior.softmax import FEW, NORMS, CanonicalError, SoftmaxPoste
 from calibrant.posterior.softmax.fit import gap_probability_of
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
-from calibrant.settings import TEST
 from calibrant.tasks import CalibrationTask, cached_on_task
 
 # Quantiles of the null distribution that are returned.
@@ -120,7 +120,7 @@ def estimate_canonical(
 ) -> Estimate:
     """Estimate the error on the simplex of more than two classes."""
     rows, error = task.simplex, canonical_error(task)
-    sims = TEST.data_sets if n_resamples is None else n_resamples
+    sims = DATA_SETS if n_resamples is None else n_resamples
     test = _score_test(task, seed, sims)
     null = _null(task, test, norm, seed)
     bound = _held_out(task)

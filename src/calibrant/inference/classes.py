@@ -39,7 +39,7 @@ from calibrant.inference.interval import (
     widened,
 )
 from calibrant.inference.multiplicity import refine_tests
-from calibrant.inference.null import ProblemTest, SimulatedNull, rank, simulate_test
+from calibrant.inference.null import DATA_SETS, ProblemTest, SimulatedNull, rank, simulate_test
 from calibrant.parallel import compute_once, parallel_map
 from calibrant.posterior.gap import Posterior, Terms, pool_classes, posterior_of
 from calibrant.posterior.variance_time import CELLS, n_cells
@@ -306,7 +306,7 @@ class SingleClassTests:
             tests=len(single_class),
             alpha=self.alpha,
             size=MANY_CLASS_DATA_SETS,
-            least=TEST.data_sets,
+            least=DATA_SETS,
         )
         return [repeated.get(k, each) for k, each in enumerate(single_class)]
 

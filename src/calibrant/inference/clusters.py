@@ -22,7 +22,7 @@ import numpy as np
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.inference.classes import joint
 from calibrant.inference.joint_labels import problem_order
-from calibrant.inference.null import AT_ONCE, STEPS, SimulatedNull, simulate_test
+from calibrant.inference.null import AT_ONCE, DATA_SETS, STEPS, SimulatedNull, simulate_test
 from calibrant.parallel import cached_property
 from calibrant.posterior import Posterior
 from calibrant.posterior.variance_time import n_cells
@@ -36,7 +36,6 @@ from calibrant.score_data import (
 )
 from calibrant.score_data.clusters import DesignEffect, cells_of, correlation, effective_clusters
 from calibrant.score_data.draws import broadcast_probability
-from calibrant.settings import CLUSTERS, TEST
 from calibrant.tasks import CalibrationTask
 
 # Random numbers drawn at once.
@@ -47,6 +46,8 @@ MOST_ROWS = 1 << 17
 # are flipped. Data sets beyond the default number do not count, so that `n_resamples` does not change the
 # method.
 MOST_DRAWN = 1 << 27
+# Clusters from which outcomes are simulated under H0; below, signs are flipped.
+MIN_CLUSTERS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +153,7 @@ class ClusteredNull:
             if draws is not None:
                 return null
             test_statistic = np.where(all_equal, null.observed, null.test_statistic)
-            return replace(null, test_statistic=test_statistic, exhaustive=clusters < CLUSTERS.min_clusters)
+            return replace(null, test_statistic=test_statistic, exhaustive=clusters < MIN_CLUSTERS)
 
         draws = CorrelatedLabels.of(task, rng, size)
         lower: Array = np.zeros(1)
@@ -216,10 +217,7 @@ class CorrelatedLabels:
         """Return the simulation of a calibration task; None with too few clusters or too many rows."""
         cluster, weight, problems = task.cluster, task.weight, task.problems
         assert cluster is not None
-        if (
-            cluster.max() + 1 < CLUSTERS.min_clusters
-            or max(task.n, cluster.size) * min(size, TEST.data_sets) > MOST_DRAWN
-        ):
+        if cluster.max() + 1 < MIN_CLUSTERS or max(task.n, cluster.size) * min(size, DATA_SETS) > MOST_DRAWN:
             return None
         keys = []
         for k in reversed(problem_order(task).tolist()):
@@ -312,10 +310,10 @@ def sign_flip_null(
 def _cluster_signs(clusters: int, rng: np.random.Generator, size: int) -> Callable[[], Iterable[Array]]:
     """Return a function that yields signs (clusters, data sets) in parts, the same at each call.
 
-    With fewer than `CLUSTERS.min_clusters` clusters all patterns except the observed one are enumerated in
+    With fewer than `MIN_CLUSTERS` clusters all patterns except the observed one are enumerated in
     random order; these are at most 511.
     """
-    if clusters < CLUSTERS.min_clusters:
+    if clusters < MIN_CLUSTERS:
         pattern = rng.permutation(np.arange(1, 2**clusters))
         patterns = 1.0 - 2.0 * ((pattern >> np.arange(clusters)[:, None]) & 1)
         return lambda: [patterns]

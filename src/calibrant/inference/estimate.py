@@ -24,12 +24,12 @@ from calibrant.inference import null as nulls
 from calibrant.inference.canonical import estimate_canonical, estimate_two_classes, with_named_estimator
 from calibrant.inference.clusters import ClusterAdjustment, ClusteredNull, CorrelatedRows, by_cluster
 from calibrant.inference.joint_labels import Labels, columns_of, in_canonical_order, label_sets, problem_order
+from calibrant.inference.null import DATA_SETS
 from calibrant.inference.result import Estimate, Null
 from calibrant.parallel import compute_once, one_blas_thread
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Array, ScoreData
-from calibrant.settings import INTERVAL, TEST
 from calibrant.tasks import CalibrationTask, ScoreVectors, cached_on_task
 from calibrant.tasks.notions import combined
 
@@ -53,6 +53,8 @@ MANY = 20
 MAX_DEPENDENCE_SCORES = 1 << 22
 # Data sets simulated over the first grid of true errors of one class of several.
 CLASS_DATA_SETS = 800
+# Smallest ratio of the deviation of a mean over classes to that of independent classes.
+MIN_DEPENDENCE = 0.5
 
 
 @one_blas_thread()
@@ -177,7 +179,7 @@ class _Plan:
     @property
     def size(self) -> int:
         """Number of data sets simulated under H0."""
-        return TEST.data_sets if self.n_resamples is None else self.n_resamples
+        return DATA_SETS if self.n_resamples is None else self.n_resamples
 
 
 def _estimate_single(task: CalibrationTask, plan: _Plan) -> Estimate:
@@ -538,6 +540,4 @@ def class_dependence(
     independent = np.sqrt(contribution.var(axis=0).sum()) / n_classes
     if not independent > 0:
         return 1.0
-    return float(
-        np.clip(contribution.mean(axis=1).std() / independent, INTERVAL.min_dependence, np.sqrt(n_classes))
-    )
+    return float(np.clip(contribution.mean(axis=1).std() / independent, MIN_DEPENDENCE, np.sqrt(n_classes)))

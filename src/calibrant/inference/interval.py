@@ -51,6 +51,12 @@ SEED, KEY = 20210401, 2527968952
 
 # A true error, and the estimates from the data sets simulated with it, for each kind of shape.
 Simulation = tuple[float, list[Array]]
+# Quantile of estimates from calibrated data that replaces smaller ones for the upper end.
+NULL_FLOOR_QUANTILE = 0.03
+# Posterior weight below which a kind of shape is left out.
+MIN_KIND_WEIGHT = 0.01
+# Largest simulated variance of a cell, relative to that of the data.
+MAX_VARIANCE_RATIO = 4.0
 
 
 def interval(
@@ -192,7 +198,7 @@ class SimulationGrid:
         variance = p * (1 - p) * self.noise
         if not self.posterior.discrete(0):
             # The variance time assigned a variance of one scale squared to every cell.
-            variance = np.minimum(variance, INTERVAL.max_variance_ratio * self._scale**2)
+            variance = np.minimum(variance, MAX_VARIANCE_RATIO * self._scale**2)
         return np.sqrt(np.maximum(variance, 0.0))
 
     @property
@@ -382,7 +388,7 @@ def draw_shapes(
     """
     weight = posterior.weight[:, 1:].mean(axis=0)
     weight = weight / weight.sum()
-    possible = weight >= INTERVAL.min_kind_weight
+    possible = weight >= MIN_KIND_WEIGHT
     raised = possible & (weight < INTERVAL.min_kind_share)
     kept = possible & ~raised
     share = np.where(raised, INTERVAL.min_kind_share, 0.0)
@@ -591,7 +597,7 @@ def _share_below(value: float, groups: list[Array]) -> float:
 
 def _null_floor(estimates: Array) -> float:
     """Return the estimate of calibrated data that replaces smaller ones for the upper end."""
-    return float(np.quantile(estimates, INTERVAL.null_floor_quantile))
+    return float(np.quantile(estimates, NULL_FLOOR_QUANTILE))
 
 
 def interval_of_named(

@@ -9,12 +9,13 @@ from typing import TypeVar
 import numpy as np
 
 from calibrant.parallel import parallel_map
-from calibrant.settings import TEST
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
 # Share of the level of a statistic that the number of data sets is chosen for, and its largest value.
 ASSUMED_LEVEL_SHARE, MAX_DATA_SETS = 0.1, 199_999
+# Largest p-value at which the test of a class or group is repeated.
+SUSPECT_P_VALUE = 0.02
 
 
 def each_level(level: float, count: int) -> float:
@@ -84,7 +85,7 @@ def refine_tests(
     """
     refined_results, suspects = dict(results), list(results)
     while True:
-        limit = min(TEST.suspect_p_value, 2 / (ASSUMED_LEVEL_SHARE * (1 + size)))
+        limit = min(SUSPECT_P_VALUE, 2 / (ASSUMED_LEVEL_SHARE * (1 + size)))
         suspects = [key for key in suspects if p_value(refined_results[key]) <= limit]
         needed = max(least, resamples_for(tests, len(suspects), alpha))
         # `resamples_for` contains a margin of two, so a smaller increase is not worth a repetition.

@@ -45,6 +45,10 @@ AT_ONCE = 1000
 MAX_BAND_CELLS, MIN_BAND_CELL_ROWS, BAND_WIDTHS = 1024, 8, (1, 4, 16, 64, 256)
 # Distance from 0 and 1 that scores are moved to, so that their log-odds are finite.
 MIN_SCORE_DISTANCE = 1e-6
+# Data sets simulated under H0.
+DATA_SETS = 999
+# Those of them that the null distribution of the estimate is computed from.
+NULL_DATA_SETS = 300
 
 
 def error(terms: Terms, norm: Norm) -> Array:
@@ -96,7 +100,7 @@ class ProblemTest(NamedTuple):
     observed : Posterior
         Posterior of the observed residuals, with the variance under H0.
     first : Posterior
-        Posteriors of the first `TEST.null_data_sets` simulated data sets.
+        Posteriors of the first `NULL_DATA_SETS` simulated data sets.
     z : list of arrays (data sets, cells)
         Cosine coefficients of all simulated data sets, if they were asked for.
     """
@@ -163,7 +167,7 @@ def simulate_test(
         ends = [0, len(chunk_statistics.z)]
         if first_sets is None:
             # The observed residuals are the first. Estimates are computed from the first data sets only.
-            ends = [1, min(1 + TEST.null_data_sets, ends[1]), ends[1]]
+            ends = [1, min(1 + NULL_DATA_SETS, ends[1]), ends[1]]
         z += [chunk_statistics.z[ends[0] :]] if keep else []
         for start, stop in pairwise(ends):
             if start == stop:

@@ -14,7 +14,6 @@ import numpy as np
 
 from calibrant.score_data import Array, Sample
 from calibrant.score_data.sample import check_kind
-from calibrant.settings import RECOMMENDATION
 
 # Largest number of scores of a data set over all classes; more rows are merged to scores with counts.
 MOST = 16_000
@@ -37,6 +36,8 @@ SHAPES = {
 LOCAL_RANKS, LOCAL_WIDTH, WAVE_PERIODS = {"local": 0.7, "tail": 0.95}, 0.1, 2.0
 # Alternating shape: smallest and largest number of distinct scores, and least mean number of rows of a score.
 ALTERNATING_SCORES, ALTERNATING_ROWS = (3, 30), 10
+# True errors of the curves.
+TRUE_ERRORS = (0.02, 0.05, 0.1)
 
 
 class CalibrationCurve(NamedTuple):
@@ -153,7 +154,7 @@ class Population:
         """
         curves = [CalibrationCurve("calibrated", "calibrated", self.score, 0.0)]
         scale = 2 / self.classes if len(self.score) > 1 else 1
-        sizes = [size * scale for size in RECOMMENDATION.true_errors]
+        sizes = [size * scale for size in TRUE_ERRORS]
         shaped = _Shapes(self)
         for shape in shaped.shapes:
             max_strength = SHAPES[shape]

@@ -19,7 +19,6 @@ from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import about, counted
 from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array, Sample
-from calibrant.settings import RECOMMENDATION
 from calibrant.tasks import Notion, get_notion
 
 #: Estimators compared by default.
@@ -32,6 +31,10 @@ MAX_SCORES = 150_000
 MIN_DATA_SETS, MAX_DATA_SETS, BOOTSTRAP_RESAMPLES = 30, 200, 100
 # Scores and problems held in memory at once.
 SCORES_AT_ONCE, PROBLEMS_AT_ONCE = 1 << 19, 200
+# Errors below this share of the standard error of the mean residual count as equal.
+NEGLIGIBLE_SHARE = 0.1
+# Standard errors within which estimators are tied.
+TIE_WIDTH = 2.0
 
 
 @dataclass(frozen=True)
@@ -191,9 +194,7 @@ def rank_estimators(
     error = value - np.array([curve.true for curve in curves])[:, None, None]
     resolved = {name: str(estimator) for name, estimator in chosen.items()}
     return Recommendation(
-        ranking=rank_by_loss(
-            error, resolved, RECOMMENDATION.negligible_share * population.noise(), generator
-        ),
+        ranking=rank_by_loss(error, resolved, NEGLIGIBLE_SHARE * population.noise(), generator),
         table=tuple(accuracy_table(error, curves, list(chosen))),
         n=population.n,
         notion=notion.name,
@@ -342,7 +343,7 @@ def rank_by_loss(
             resolved[names[e]],
             loss=float(np.exp(value[e])),
             se=float(np.exp(value[e]) * se[e]),
-            tied=bool(value[e] - value[best] <= RECOMMENDATION.tie_width * se_difference[e]),
+            tied=bool(value[e] - value[best] <= TIE_WIDTH * se_difference[e]),
         )
         for e in np.argsort(value, kind="stable")
     )

@@ -16,6 +16,7 @@ from calibrant.inference.comparison import contributions
 from calibrant.inference.estimate import estimate
 from calibrant.inference.interval_estimate import IntervalBounds, IntervalEstimate, interval_deviate
 from calibrant.inference.multiplicity import each_level, false_discovery, refine_tests
+from calibrant.inference.null import DATA_SETS
 from calibrant.inference.result import NAMES, Estimate, p_text
 from calibrant.inputs import InputError, Predictions, Serializable
 from calibrant.inputs.codec import Level, Probability, check_lengths
@@ -23,7 +24,7 @@ from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import about, count, few_of, number, percent, size_name, with_ends
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.score_data import Array
-from calibrant.settings import REPORT, TEST
+from calibrant.settings import REPORT
 from calibrant.tasks import CalibrationTask, Notion, get_notion
 
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ def refined(
     simulated = {k: each for k, each in enumerate(estimates) if each.n_resamples is not None}
     if len(estimates) < 2 or not simulated:
         return list(estimates)
-    tests: dict[str, Any] = {"tests": len(estimates), "alpha": 1 - level, "size": TEST.data_sets}
+    tests: dict[str, Any] = {"tests": len(estimates), "alpha": 1 - level, "size": DATA_SETS}
     more = refine_tests(simulated, lambda each: each.p_value, again, **tests)
     return [more.get(k, each) for k, each in enumerate(estimates)]
 

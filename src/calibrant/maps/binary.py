@@ -18,10 +18,10 @@ from calibrant.posterior.log_odds import LogOddsCells, LogOddsMixture, model_ave
 from calibrant.posterior.log_odds.cells import STEP, certainty_bound, log_odds, nearest, softplus
 from calibrant.posterior.log_odds.components import features, modes
 from calibrant.posterior.log_odds.model_average import EDGE, ScoreDeviations, divide_by_design_effect
-from calibrant.posterior.score_effects import has_few_scores
+from calibrant.posterior.score_effects import FEW_ROWS, has_few_scores
 from calibrant.score_data import Array, Residuals, ScoreData
 from calibrant.score_data.residuals import TIED
-from calibrant.settings import MAPS, PRIOR
+from calibrant.settings import MAPS
 
 # Number of quantile bins, by convention.
 BINS = 15
@@ -31,6 +31,10 @@ TIE_TOLERANCE = 1e-12
 ROUNDING = 1e-9
 # Largest number of distinct scores with effects of their own, which bounds the cost.
 MAX_SCORE_EFFECTS = 1000
+# Prior standard deviation of coefficients, which matters for separable data only.
+COEFFICIENT_SD = 20.0
+# Log Bayes factor above which repeated scores have effects of their own.
+MIN_LOG_BAYES_FACTOR = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,7 @@ class BinaryProblem:
         observed = self.observed
         scores = observed.mass.size
         # Small groups are often repeated measurements of one case, which do not recur.
-        small = PRIOR.few_rows * scores > observed.n
+        small = FEW_ROWS * scores > observed.n
         if has_few_scores(observed) or small or scores > MAX_SCORE_EFFECTS:
             return np.zeros(observed.mass.shape, dtype=bool)
         return observed.single_score & (observed.mass > 1)
@@ -215,10 +219,10 @@ def bounded_identity(observed: Residuals) -> Bounded:
 def with_score_effects(
     observed: Residuals, repeated: Array, form: Form, monotone: bool | None = None
 ) -> Form:
-    """Add score effects for repeated scores if their log Bayes factor exceeds `MAPS.min_score_evidence`."""
+    """Add score effects for repeated scores if their log Bayes factor exceeds `MIN_LOG_BAYES_FACTOR`."""
     steps = observed[repeated]
     effects = ScoreDeviations.of(steps, form.probability(steps.score))
-    if effects.log_bayes_factor <= MAPS.min_score_evidence:
+    if effects.log_bayes_factor <= MIN_LOG_BAYES_FACTOR:
         return form
     # Refit the smooth map with the variance of the score effects, which are not part of its shape.
     rows = divide_by_design_effect(observed, effects.correlation)
@@ -273,7 +277,7 @@ def tabulate_average(mixture: LogOddsMixture, monotone: bool | None = None) -> F
 def _maximum_likelihood(cells: LogOddsCells, basis: Array) -> Array:
     """Return the maximum likelihood coefficients of a logistic regression on a basis."""
     size = np.sqrt((basis**2 * cells.trials[:, None]).sum(axis=0) / cells.n)
-    scale = MAPS.coefficient_sd / np.maximum(size, 1e-9)
+    scale = COEFFICIENT_SD / np.maximum(size, 1e-9)
     mode, *_ = modes(cells, np.zeros((1, cells.x.size)), (basis * scale)[None], np.zeros((1, basis.shape[1])))
     return mode[0] * scale
 

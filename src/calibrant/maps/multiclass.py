@@ -38,6 +38,10 @@ FIRST_ENTRIES, CHUNK = 1 << 22, 1 << 18
 NEWTON_STEPS = 20
 # Posterior draws of the block sizes, and draws of the coefficients for each of them.
 SIZE_DRAWS, COEFFICIENT_DRAWS = 16, 2
+# Least Fisher information of the log temperature in the marginal likelihood.
+MIN_INFORMATION = 100.0
+# Posterior probability of the identity above which these scores are kept.
+KEEP_IDENTITY = 2 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +175,7 @@ def fit_softmax(rows: Simplex) -> SoftmaxMap:
     log, spread = np.log(start.slope), MAPS.temperature_sd**2
     changed = _likelihood(rows, start.least, start.slope) - 0.5 * log**2 / spread
     # With few rows, a single temperature does not represent all maps that are compatible with the data.
-    changed -= 0.5 * np.log1p(spread * max(information, MAPS.min_information))
+    changed -= 0.5 * np.log1p(spread * max(information, MIN_INFORMATION))
     calibrated = SOFTMAX.prior_probability_of_calibration
     changed += np.logaddexp(np.log(calibrated), np.log1p(-calibrated) + posterior.log_odds)
     prior = MAPS.identity_prior
@@ -180,7 +184,7 @@ def fit_softmax(rows: Simplex) -> SoftmaxMap:
     # Scores of 0 were replaced above. The identity keeps them, which would exclude observed labels.
     possible = bool((rows.score[np.arange(len(rows.code)), rows.code] > 0).all())
     # Small corrections often do harm.
-    keep_identity = possible and untouched > MAPS.keep_identity
+    keep_identity = possible and untouched > KEEP_IDENTITY
     return replace(
         start,
         blocks=posterior.blocks,

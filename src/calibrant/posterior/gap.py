@@ -35,6 +35,10 @@ NEGLIGIBLE = 0.002
 COMPILED_FOR = {"smooth_sd_count": 8, "constant_sd_count": 5, "process_sd_count": 4, "shortest_process": 8}
 # Number of coefficients from which the problems are divided among threads.
 PARALLEL_FROM = 1 << 16
+# Largest number of scores that a curve shows one by one if effects are probable.
+MOST_SINGLE_SCORES = 128
+# Share of the rows that must share their score for that.
+SINGLE_SCORES_SHARE = 0.95
 
 
 class Points(NamedTuple):
@@ -411,7 +415,7 @@ class Posterior:
         if not self.discrete(k):
             return False
         ties = self._effects_of(k).ties
-        few = ties.mass.size <= PRIOR.most_single_scores and ties.share > PRIOR.single_scores_share
+        few = ties.mass.size <= MOST_SINGLE_SCORES and ties.share > SINGLE_SCORES_SHARE
         few = few and not ties.thin and not ties.rounded
         return bool(few and self.weight[k, 3] > 0.5)
 

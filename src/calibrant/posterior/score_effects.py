@@ -51,6 +51,20 @@ MANY_PAIRS = 3000
 REPEATED_ROWS = 3
 # Smallest mean probability of score effects, times n: densities of beta distributions must exist.
 SMALLEST_EXPECTED_OUTCOMES = 0.25
+# Share of repeated scores below which unrepeated scores have no effects.
+LEAST_REPEATED_SHARE = 0.05
+# Largest number of rows of a score that may be copies of one case (the study has none).
+FEW_ROWS = 10
+# Rows are copies (the study has none) if outcomes vary less than this share of their variance.
+COPIED_VARIANCE_RATIO = 0.1
+# Repeated scores with fewer rows are rare.
+RARE_ROWS = 4.5
+# Unrepeated rows count as repeated up to this many times the rows of rare scores.
+RARE_FACTOR = 2.0
+# Rounded scores are multiples of this; closer to 0 or 1 they do not count as repeated.
+ROUNDING_UNIT = 0.001
+# Share of repeated rows at scores with few rows above which no curve shows them singly.
+NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +117,7 @@ class TiedScores:
         if not tied.any():
             return None
         point = np.arange(tied.size)
-        if tied.size > MOST_POINTS or repeated_share(mass, score, rows) < PRIOR.smallest_repeated_share:
+        if tied.size > MOST_POINTS or repeated_share(mass, score, rows) < LEAST_REPEATED_SHARE:
             time = VarianceTime(spread * variance[k, occupied], mass, POOLED)
             cell = np.where(tied, -1, ((time.start + time.stop) / 2).astype(np.intp))
             is_first = tied | (np.diff(cell, prepend=-1) != 0)
@@ -149,14 +163,14 @@ class TiedScores:
     def rounded(self) -> bool:
         """Whether the scores look like rounded scores of a continuous model."""
         score = self.score[self.tied]
-        multiple = score / PRIOR.rounding_unit
+        multiple = score / ROUNDING_UNIT
         return score.size > PRIOR.few_scores and bool(np.allclose(multiple, np.rint(multiple), atol=1e-6))
 
     @property
     def thin(self) -> bool:
         """Whether nearly all rows that share a score share it with few others."""
-        few = self.tied & (self.rows <= PRIOR.few_rows)
-        return float(self.mass[few].sum()) > PRIOR.few_rows_share * self.share
+        few = self.tied & (self.rows <= FEW_ROWS)
+        return float(self.mass[few].sum()) > NEARLY_ALL * self.share
 
     @cached_property
     def prior(self) -> float:
@@ -274,10 +288,10 @@ def _is_copy(rows: Array, frequency: Array, variance: Array) -> Array:
     >>> _is_copy(np.full(5, 2.0), np.array([0.5, 0.0, 0.5, 0.0, 1.0]), np.full(5, 0.25)).any()
     np.False_
     """
-    few = (rows > 1 + 1e-6) & (rows <= PRIOR.few_rows)
+    few = (rows > 1 + 1e-6) & (rows <= FEW_ROWS)
     within = float((rows * frequency * (1 - frequency))[few].sum())
     expected = float(((rows - 1) * variance)[few].sum())
-    return few & bool(expected > 1 and within < PRIOR.copied_variance_ratio * expected)
+    return few & bool(expected > 1 and within < COPIED_VARIANCE_RATIO * expected)
 
 
 def repeated_share(mass: Array, score: Array, rows: Array) -> float:
@@ -294,13 +308,13 @@ def repeated_share(mass: Array, score: Array, rows: Array) -> float:
     """
     tied = rows > 1 + 1e-6
     excluded = tied & (
-        (mass >= PRIOR.heavy_share * mass.sum()) | (np.minimum(score, 1 - score) < PRIOR.rounding_unit)
+        (mass >= PRIOR.heavy_share * mass.sum()) | (np.minimum(score, 1 - score) < ROUNDING_UNIT)
     )
     if np.all(tied):
         return 1.0
     shared, single = float(mass[tied & ~excluded].sum()), float(mass[~tied].sum())
-    rare = float(mass[tied & (rows < PRIOR.rare_rows)].sum())
-    return shared / (shared + single) * min(1.0, PRIOR.rare_factor * rare / single)
+    rare = float(mass[tied & (rows < RARE_ROWS)].sum())
+    return shared / (shared + single) * min(1.0, RARE_FACTOR * rare / single)
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,6 +41,10 @@ CHUNK = 1 << 20
 ROUNDING_GAP = 1e-9
 # Number of cross-validation folds.
 FOLDS = 10
+# Share of the distance to the lower value that the upper end adds.
+LOCAL_DIFFERENCE_FACTOR = 0.5
+# Both factors for the upper end of the square of l2.
+SQUARE_FACTOR = 1.5
 
 
 class Extension(NamedTuple):
@@ -58,7 +62,7 @@ class Extension(NamedTuple):
     def of(cls, *, squared: bool) -> Extension:
         """Return the extension for `l1` and `mul`, or for the square of `l2`."""
         if squared:
-            return cls(SOFTMAX.square_factor, SOFTMAX.square_factor)
+            return cls(SQUARE_FACTOR, SQUARE_FACTOR)
         return cls(SOFTMAX.interval_factor, SOFTMAX.difference_factor)
 
 
@@ -151,9 +155,7 @@ class LocalErrorForms(NamedTuple):
             min(self.held_out, self.at_best_bandwidth),
             max(self.at_best_bandwidth, self.at_smaller_bandwidth),
         )
-        return max(low - margin, 0.0), max(
-            high + margin + SOFTMAX.local_difference_factor * (high - low), 0.0
-        )
+        return max(low - margin, 0.0), max(high + margin + LOCAL_DIFFERENCE_FACTOR * (high - low), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

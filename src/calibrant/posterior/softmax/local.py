@@ -22,7 +22,7 @@ import numpy as np
 from calibrant.posterior.softmax.blocks import FEW, least_of, squares
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
-from calibrant.settings import SOFTMAX, geometric
+from calibrant.settings import geometric
 
 # Number of rows whose predictions choose bandwidth and weight, and largest number of rows that are used (both
 # limit the time).
@@ -38,6 +38,8 @@ MIN_BETA_PARAMETER = 1e-12
 # least the share. Prior weights of the held-out prediction, in rows.
 WIDEST, BANDWIDTHS, SMALLEST_NEIGHBOUR_SHARE = 0.64, 11, 0.25
 PREDICTION_WEIGHTS = geometric(2.0**-5, 16.0, 10)
+# Gain in Brier score, in standard errors, from which local frequencies are used.
+Z_TO_USE = 3.0
 
 
 class BandwidthChoice(NamedTuple):
@@ -99,9 +101,9 @@ class LocalFrequencyPair:
         if rows.n_classes > FEW:
             return None
         chosen = choose_bandwidth(rows[:CHOICE_ROWS], x[:CHOICE_ROWS], folds)
-        if chosen is not None and chosen.z_score > SOFTMAX.z_to_use / 2 and len(rows.code) > CHOICE_ROWS:
+        if chosen is not None and chosen.z_score > Z_TO_USE / 2 and len(rows.code) > CHOICE_ROWS:
             chosen = choose_bandwidth(rows[:MAX_ROWS], x[:MAX_ROWS], folds)
-        if chosen is None or not chosen.z_score > SOFTMAX.z_to_use:
+        if chosen is None or not chosen.z_score > Z_TO_USE:
             return None
         subset, x = rows[:MAX_ROWS], x[:MAX_ROWS]
         at_best_bandwidth, at_smaller_bandwidth = (

@@ -27,6 +27,10 @@ SIZE_DRAWS, COEFFICIENT_DRAWS, DRAW_ROWS = 8, 6, 4000
 CHUNK = 1 << 20
 
 Square: TypeAlias = Annotated[Array, Shape((None, None))]
+# Factor of standard errors of probability transfers.
+ERROR_FACTOR = 1.3
+# Share of the difference of the two forms in the standard deviation of a class's gap.
+DIFFERENCE_FACTOR = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +110,7 @@ class ProbabilityTransfer:
 
 def _deviation(error: Array, difference: Array) -> Array:
     """Return a standard deviation that allows for predictions that are not exact."""
-    return np.asarray(
-        SOFTMAX.transfer_error_factor * error + SOFTMAX.transfer_difference_factor * np.abs(difference)
-    )
+    return np.asarray(ERROR_FACTOR * error + DIFFERENCE_FACTOR * np.abs(difference))
 
 
 def _posterior_gaps(posterior: SoftmaxPosterior, p: Array, weight: Array) -> Array:
@@ -154,7 +156,7 @@ def _net_transfer(rows: Simplex, x: Array) -> tuple[Array, Array]:
     square = second - 2 * mean * first + mean * mean * rows.square.sum()
     # The standard error is at least that of half a row.
     least = 0.25 * rows.square.sum() / rows.n
-    return mean, SOFTMAX.transfer_error_factor * np.sqrt(np.maximum(square, least)) / rows.n
+    return mean, ERROR_FACTOR * np.sqrt(np.maximum(square, least)) / rows.n
 
 
 def _by_prediction(rows: Simplex, each: Array) -> tuple[Array, Array]:
