@@ -23,7 +23,7 @@ from calibrant.parallel import cached_property, parallel_map, threads
 from calibrant.posterior import dyadic_partition, process
 from calibrant.posterior.dyadic_partition import DyadicPartition
 from calibrant.posterior.process import Process, log_mean, smooth_log_bayes_factor
-from calibrant.posterior.score_effects import ScoreEffects
+from calibrant.posterior.score_effects import NEARLY_ALL, ScoreEffects
 from calibrant.posterior.variance_time import n_cells, pilot_smooth, pilot_variance, snr_grid, whiten
 from calibrant.score_data import Array, Residuals
 from calibrant.settings import PRIOR
@@ -37,8 +37,6 @@ COMPILED_FOR = {"smooth_sd_count": 8, "constant_sd_count": 5, "process_sd_count"
 PARALLEL_FROM = 1 << 16
 # Largest number of scores that a curve shows one by one if effects are probable.
 MOST_SINGLE_SCORES = 128
-# Share of the rows that must share their score for that.
-SINGLE_SCORES_SHARE = 0.95
 
 
 class Points(NamedTuple):
@@ -415,7 +413,7 @@ class Posterior:
         if not self.discrete(k):
             return False
         ties = self._effects_of(k).ties
-        few = ties.mass.size <= MOST_SINGLE_SCORES and ties.share > SINGLE_SCORES_SHARE
+        few = ties.mass.size <= MOST_SINGLE_SCORES and ties.share > NEARLY_ALL
         few = few and not ties.thin and not ties.rounded
         return bool(few and self.weight[k, 3] > 0.5)
 

@@ -63,7 +63,8 @@ RARE_ROWS = 4.5
 RARE_FACTOR = 2.0
 # Rounded scores are multiples of this; closer to 0 or 1 they do not count as repeated.
 ROUNDING_UNIT = 0.001
-# Share of repeated rows at scores with few rows above which no curve shows them singly.
+# Share that counts as nearly all: of the rows, those that share their score; of these, those at scores with
+# few rows.
 NEARLY_ALL = 0.9
 
 
