@@ -103,7 +103,7 @@ def size_cell(task):
     rng, found = rng_of("size of clusters", *task), []
     for _ in range(repetitions):
         score, outcome, cluster = draw(rng, FAMILIES[0], 0, clusters, correlation, scores)
-        data = in_clusters(predictions(outcome, score), cluster, outcome, None)
+        data = in_clusters(predictions(outcome, score), cluster)
         null = ClusteredNull.of(CalibrationTask.of(data, get_notion("binary")), "l1", rng, SETS)
         found.append(null.all_classes.p_value <= 0.05)
     return np.mean(found)

@@ -134,7 +134,7 @@ def test_auc_has_the_interval_of_delong():
 def test_auc_of_repeated_rows_in_clusters_has_the_interval_of_the_rows_once():
     alone = auc_of(binary(Y, P), level=0.95)
     data = inputs.predictions(np.repeat(Y, 3), np.repeat(P, 3))
-    data = inputs.in_clusters(data, np.repeat(np.arange(N), 3), np.repeat(Y, 3), None)
+    data = inputs.in_clusters(data, np.repeat(np.arange(N), 3))
     repeated = auc_of(CalibrationTask.of(data, get_notion("binary")), level=0.95)
     assert repeated.value == pytest.approx(alone.value)
     assert repeated.high - repeated.low == pytest.approx(alone.high - alone.low, rel=0.01)
@@ -142,7 +142,7 @@ def test_auc_of_repeated_rows_in_clusters_has_the_interval_of_the_rows_once():
 
 def test_an_oe_ratio_of_a_single_cluster_is_unbounded():
     data = inputs.predictions([0, 1, 1, 0], [0.2, 0.7, 0.8, 0.1])
-    data = inputs.in_clusters(data, ["a", "a", "a", "b"], [0, 1, 1, 0], None)
+    data = inputs.in_clusters(data, ["a", "a", "a", "b"])
     rows = inputs.select_rows(data, np.array([True, True, True, False]))
     found = oe_ratio_of(CalibrationTask.of(rows, get_notion("binary")), level=0.95)
     assert (found.low, found.high) == (0, math.inf)
@@ -189,8 +189,8 @@ def test_equal_numbers_of_rows_with_other_labels_or_clusters_are_independent():
     assert not difference(rows, inputs.predictions(Y[::-1], P[::-1])).paired
     ones = np.ones(N, int)
     assert not difference(rows, inputs.predictions(Y, P, sample_weight=1.0 + np.arange(N))).paired
-    clustered = inputs.in_clusters(rows, np.arange(N) // 4, Y, None)
-    assert difference(clustered, inputs.in_clusters(rows, np.arange(N) // 4 + ones, Y, None)).paired
+    clustered = inputs.in_clusters(rows, np.arange(N) // 4)
+    assert difference(clustered, inputs.in_clusters(rows, np.arange(N) // 4 + ones)).paired
     assert not difference(clustered, inputs.in_clusters(rows, np.arange(N) // 3, Y, None)).paired
     assert not difference(clustered, rows).paired
 

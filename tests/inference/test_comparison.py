@@ -52,7 +52,7 @@ def test_models_are_paired_by_the_values_of_clusters(two, weights):
         about = {"sample_weight" if weights == "sample_weight" else "counts": weight[name]}
         # The sign of the gap depends on the effective sample size, and that on the clusters.
         data = predictions(right[name], score[name], **about)
-        data = in_clusters(data, question[name], right[name], weight[name])
+        data = in_clusters(data, question[name])
         task = CalibrationTask.of(data, get_notion("correctness"))
         kept = weight[name] != 0
         rows.append(
