@@ -88,9 +88,9 @@ def ece(
         strategy="quantile"` is "adaptive:10". If only one is given, the other is 15 or "uniform".
     norm : {"l1", "l2", "max", "mul"}
         Mean, root mean square or maximum of the absolute gap. For the canonical notion, with eta the
-        frequencies of the classes given the scores s: "l1" is the mean of sum_k |eta_k - s_k|, "l2" the root
-        of the mean of sum_k (eta_k - s_k)^2, and "mul" (from the paper) the mean of
-        sum_k eta_k |eta_k - s_k|. These sums are not divided by the number of classes, so "l1" can be 2.
+        frequencies of the classes given the scores s: "l1" is the mean of ``sum_k |eta_k - s_k|``, "l2" the
+        root of the mean of ``sum_k (eta_k - s_k)^2``, and "mul" (from the paper) the mean of
+        ``sum_k eta_k |eta_k - s_k|``. These sums are not divided by the number of classes, so "l1" can be 2.
     sample_weight : array of shape (N,), optional
         Importance weight of each row, on any scale: multiplying all weights by a constant changes nothing.
         The effective sample size is (sum w)^2 / sum w^2. Integers are treated like floats.
@@ -314,7 +314,7 @@ def reliability_curve(
         `"canonical"` has no curve and raises an error.
     method : {"bayes", "density"}
         "bayes" is a Bayesian model average on the log-odds. It is not the model of `ece`, so the mean of
-        |curve - score| differs from the value of `ece`. "density" is the paper's curve, a ratio of kernel
+        ``|curve - score|`` differs from the value of `ece`. "density" is the paper's curve, a ratio of kernel
         densities.
     kernel : {"triweight", "gaussian", "epanechnikov", "cosine", "beta", "beta2"}, optional
         With `method="density"`: the kernel, by default "triweight". The beta kernels are those of Chen.
@@ -728,8 +728,8 @@ def recommend(
     Their true errors are .02, .05 and .1 (times 2 / classes for the classwise notion) where these are
     attainable.
 
-    Estimators are ranked by their loss: the 95th percentile of |estimate - true error| relative to that of
-    the best estimator on the same curve, as the geometric mean over the curves. Percentiles below a tenth of
+    Estimators are ranked by their loss: the 95th percentile of ``|estimate - true error|`` relative to that
+    of the best estimator on the same curve, as the geometric mean over the curves. Percentiles below a tenth of
     the standard error of the mean residual are set to that tenth.
 
     Parameters

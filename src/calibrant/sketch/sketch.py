@@ -602,11 +602,11 @@ class Sketch(Printed):
         Parameters
         ----------
         paths : path or sequence of paths
-            Parquet, Arrow, CSV, JSON or NPZ files, folders, or patterns such as "2024/*.parquet".
+            Parquet, Arrow, CSV, JSON or NPZ files, folders, or patterns such as ``"2024/*.parquet"``.
         label, scores, sample_weight, counts : str, optional
             Names of columns. Label and scores are found by usual names; scores may be several names,
-            or a pattern such as "p_*". `sample_weight` are importance weights, `counts` how many equal rows
-            each row stands for; not both.
+            or a pattern such as ``"p_*"``. `sample_weight` are importance weights, `counts` how many equal
+            rows each row stands for; not both.
         notion, pos_label : optional
             As for `calibrant.ece`.
         class_names : sequence or mapping, optional
@@ -722,7 +722,7 @@ class Sketch(Printed):
         label, sample_weight, counts : str
             Names of columns: importance weights, or how many equal rows each row stands for; not both.
         scores : str or sequence of str
-            A column, several, or a pattern such as "p_*", where the star stands for the class.
+            A column, several, or a pattern such as ``"p_*"``, where the star stands for the class.
         notion, pos_label : optional
             As for `calibrant.ece`. A single column may be named after its class instead, as "p_spam" is.
         labels : sequence, optional
