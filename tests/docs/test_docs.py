@@ -105,13 +105,18 @@ def same(found, shown):
     np.testing.assert_allclose(found, shown, rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        f"docs/{name}.md"
-        for name in ("scikit-learn", "language-models", "calibration", "decisions", "selective")
-    ],
-)
+PRINTING = [
+    f"docs/{name}.md" for name in ("scikit-learn", "language-models", "calibration", "decisions", "selective")
+]
+PRINTING += [
+    str(path.relative_to(ROOT))
+    for folder in ("start", "tutorials", "explanation", "coming-from")
+    for path in sorted((ROOT / "docs" / folder).glob("*.md"))
+    if "```python" in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("page", PRINTING)
 def test_a_page_prints_what_it_shows(page, tmp_path, monkeypatch):
     text = (ROOT / page).read_text()
     monkeypatch.chdir(tmp_path)
