@@ -264,7 +264,7 @@ def test_classes_have_the_given_names(here):
 def test_maps_are_compared(here):
     words = ("compare", "one.csv", "--method", "temperature", "--method", "logistic", "--folds", "4")
     output = run(*words)
-    assert output.startswith("best: logistic, significantly better than all others")
+    assert output.startswith("best: logistic, with a significantly lower log loss than all others")
     for title in ("log loss", "Brier score", "ECE"):
         assert f"  {title}" in output
     assert "notion of the ECE  binary, class 1\n" in output

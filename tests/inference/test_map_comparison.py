@@ -54,7 +54,7 @@ def test_nothing_helps_scores_that_are_calibrated():
     assert not result["auto"].log_loss.difference.high < 0
     assert result["histogram"].log_loss.value > result["identity"].log_loss.value
     assert "identity" in result.best_group
-    assert str(result).startswith("no method is significantly better than leaving the scores as they are")
+    assert str(result).startswith("no method has a significantly lower log loss than the scores as they are")
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])
@@ -138,7 +138,7 @@ def test_a_loss_without_bound_is_told():
     assert result.best == "identity"
     lines = str(result).splitlines()
     assert lines[:2] == [
-        "best: identity, the scores as they are; every method is significantly worse",
+        "best: identity, the scores as they are; every method has a significantly higher log loss",
         "log loss is infinite, as a class of probability 0 occurred: isotonic (1 row)",
     ]
     assert any(line.split() == ["isotonic", "infinite", "(1", "row)"] for line in lines)
@@ -215,7 +215,7 @@ def test_a_method_that_is_better_than_all_others_is_the_best():
     outcome, score = sharpened(1000)
     result = calibrant.compare_calibrators(score, outcome, methods=["temperature"], rng=0)
     assert (result.best, result.best_group) == ("temperature", ("temperature",))
-    assert str(result).startswith("best: temperature, significantly better than all others\n")
+    assert str(result).startswith("best: temperature, with a significantly lower log loss than all others\n")
 
 
 def test_infinite_losses_on_different_rows_have_no_difference():
@@ -248,7 +248,7 @@ def test_a_comparison_is_written_and_read(compared):
     assert MapComparison.from_json(compared.to_json()) == compared
     assert repr(compared).startswith("MapComparison(best ")
     lines = str(compared).splitlines()
-    better = "significantly better than leaving the scores as they are: "
+    better = "lower log loss than the scores as they are: "
     assert better + ", ".join(compared.better) in " ".join(lines)
     assert max(map(len, lines)) <= 80
     again = calibrant.compare_calibrators(*sharpened(1000)[::-1], methods=["temperature"], rng=compared.seed)
@@ -300,7 +300,7 @@ def test_the_conclusion_agrees_with_the_intervals_of_the_table():
                        and row.log_loss.difference.high < 0]  # fmt: skip
         assert list(found.better) == significant
         text = str(found).splitlines()[0]
-        assert (text == "no method is significantly better than leaving the scores as they are") == (
+        assert (text == "no method has a significantly lower log loss than the scores as they are") == (
             not significant
         )
         assert ("identity" in found.best_group) <= (not significant)

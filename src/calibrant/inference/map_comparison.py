@@ -306,17 +306,17 @@ def _conclusion(comparison: MapComparison) -> list[str]:
     if not group:
         lines = ["no best method: the log loss of every method is infinite"]
     elif IDENTITY in group:
-        lines = ["no method is significantly better than leaving the scores as they are"]
+        lines = ["no method has a significantly lower log loss than the scores as they are"]
         if len(group) == 1 < len(rows):
-            lines = ["best: identity, the scores as they are; every method is significantly worse"]
+            lines = [
+                "best: identity, the scores as they are; every method has a significantly higher log loss"
+            ]
     elif comparison.best is not None:
-        lines = [f"best: {comparison.best}, significantly better than all others"]
+        lines = [f"best: {comparison.best}, with a significantly lower log loss than all others"]
     else:
         lines = [f"no single best method: {len(group)} do not differ significantly in log loss"]
         if comparison.better:
-            lines += [
-                f"significantly better than leaving the scores as they are: {', '.join(comparison.better)}"
-            ]
+            lines += [f"lower log loss than the scores as they are: {', '.join(comparison.better)}"]
     if len(group) > 1:
         lines += [f"best group: {', '.join(group)}"]
     infinite = [f"{row.method} ({counted(row.infinite_rows, 'row')})" for row in rows if row.infinite_rows]
