@@ -49,6 +49,7 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 toc_object_entries = False
 add_module_names = False
+default_role = "code"
 
 # Gallery: figures made by the scripts in docs/gallery
 sphinx_gallery_conf = {

@@ -1,4 +1,4 @@
-"""Make the pictures of `figures.md` and `decisions.md` by running the code on these pages.
+"""Make the pictures of `README.md`, `figures.md` and `decisions.md` by running the code on these pages.
 
 A block of Python that is followed by a picture is what made it, so that the two cannot drift apart.
 
@@ -13,9 +13,10 @@ from io import BytesIO
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PAGES = "figures.md", "decisions.md"
+PAGES = "figures.md", "decisions.md", "../README.md"
 BLOCK = re.compile(
-    r"^```python\n(?P<code>.*?)^```$(?:\n+!\[[^]]*\]\((?P<picture>[^)]+)\))?", flags=re.M | re.S
+    r"^```python\n(?P<code>.*?)^```$(?:\n\n```text\n.*?^```$)?(?:\n+!\[[^]]*\]\((?P<picture>[^)]+)\))?",
+    flags=re.M | re.S,
 )
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import matplotlib.pyplot
 import numpy as np
-import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -26,37 +25,6 @@ def blocks(name, language):
     return re.findall(rf"^ *```{language}\n(.*?)^ *```$", (ROOT / name).read_text(), flags=re.M | re.S)
 
 
-def test_python_in_the_readme_runs(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    y_prob = rng.dirichlet(np.ones(3), 300)
-    y_true = rng.integers(0, 3, 300)
-    day = calibrant.Sketch(notion="confidence").update(y_true, y_prob)
-    y_other = rng.dirichlet(np.ones(3), 300)
-    space = {
-        "y_true": y_true,
-        "y_prob": y_prob,
-        "y_other": y_other,
-        "tuesday": day,
-        "wednesday": day,
-        "correct": rng.random(300) < 0.7,
-        "country": np.array(["no", "se"])[np.arange(300) % 2],
-        "confidence": rng.random(300),
-        "table": pd.DataFrame(y_prob, columns=["p_0", "p_1", "p_2"]).assign(
-            y=y_true, country=np.array(["no", "se"])[np.arange(300) % 2]
-        ),
-        "calibrant": calibrant,
-    }
-    code = blocks("README.md", "python")
-    assert len(code) == 2
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "predictions").mkdir()
-    space["table"].to_parquet(tmp_path / "predictions" / "monday.parquet")
-    for block in code:
-        exec(compile(block, "README.md", "exec"), space)
-    assert space["week"].n == 900
-    plt.close("all")
-
-
 def test_python_on_the_report_page_runs(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     y_prob = rng.dirichlet(np.ones(3), 90)
@@ -71,14 +39,14 @@ def test_python_on_the_report_page_runs(tmp_path, monkeypatch):
     plt.close("all")
 
 
-def test_readme_lists_the_registry():
-    text = (ROOT / "README.md").read_text()
+def test_the_reference_lists_the_registry():
+    text = (ROOT / "docs" / "reference" / "estimators.md").read_text()
     for entry in describe():
         assert f"| `{entry.name}` | `{entry.short}` |" in text
 
 
 def test_readme_commands_make_their_own_environment():
-    demo, tests = blocks("README.md", "sh")[:2]
+    demo, *_, tests = blocks("README.md", "sh")
     for command in (demo, tests):
         assert re.match(r"python3 -m venv (--upgrade-deps )?\.venv && \.venv/bin/pip install", command)
     assert "files" in re.search(r"\[(.*?)\]", demo)[1].split(",")  # without it no CSV can be read
@@ -109,10 +77,13 @@ PRINTING = [
     f"docs/{name}.md" for name in ("scikit-learn", "language-models", "calibration", "decisions", "selective")
 ]
 PRINTING += [
-    str(path.relative_to(ROOT))
-    for folder in ("start", "tutorials", "explanation", "coming-from")
-    for path in sorted((ROOT / "docs" / folder).glob("*.md"))
-    if "```python" in path.read_text(encoding="utf-8")
+    "README.md",
+    *(
+        str(path.relative_to(ROOT))
+        for folder in ("start", "tutorials", "explanation", "coming-from")
+        for path in sorted((ROOT / "docs" / folder).glob("*.md"))
+        if "```python" in path.read_text(encoding="utf-8")
+    ),
 ]
 
 
