@@ -729,8 +729,8 @@ def recommend(
     attainable.
 
     Estimators are ranked by their loss: the 95th percentile of ``|estimate - true error|`` relative to that
-    of the best estimator on the same curve, as the geometric mean over the curves. Percentiles below a tenth of
-    the standard error of the mean residual are set to that tenth.
+    of the best estimator on the same curve, as the geometric mean over the curves. Percentiles below a tenth
+    of the standard error of the mean residual are set to that tenth.
 
     Parameters
     ----------
