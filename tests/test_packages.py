@@ -24,7 +24,7 @@ PACKAGES = (
 TO_THE_RIGHT = {
     ("estimators", "maps"),
     *((package, "plot") for package in ("curves", "inference", "decisions", "assessment")),
-    *((package, "report") for package in ("curves", "assessment")),
+    *((package, "report") for package in ("curves", "inference", "assessment")),
     *(("sketch", package) for package in ("api", "data")),
 }
 

@@ -2,9 +2,12 @@
 
     python four_models.py answers
 
-writes the simulated answers, one file for each model, and compares them. The command line does the same:
+writes the simulated answers, one file for each model, and compares them. The command line does the same, also
+as a page, and makes a table for a paper:
 
     calibrant compare answers/*.csv --correct right --confidence confidence --cluster question --baseline base
+    calibrant compare answers/*.csv --correct right --confidence confidence --cluster question -o models.html
+    calibrant estimate answers --correct right --confidence confidence --cluster question --by model --latex
 
 Every model has answers of its own, up to five for each question, and some questions have none. Answers to one
 question are not independent, neither those of one model nor those of two, so the question is the cluster.
@@ -47,8 +50,9 @@ def write(folder, answers):
     for name, columns in answers.items():
         with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+            writer.writerow(["model", *columns])
+            rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+            writer.writerows([name, *row] for row in rows)
 
 
 def compare(answers):
@@ -60,6 +64,17 @@ def compare(answers):
     return calibrant.compare(right, confidence, notion="correctness", cluster=question, baseline="base")
 
 
+def table(answers):
+    """Return the error of each model and their mean; models that answer the same questions are dependent."""
+    right, confidence, question = (
+        np.concatenate([columns[key] for columns in answers.values()])
+        for key in ("right", "confidence", "question")
+    )
+    model = np.repeat([*answers], [len(columns["right"]) for columns in answers.values()])
+    by = {"model": model}
+    return calibrant.estimate_by(right, confidence, by, notion="correctness", cluster=question)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -69,6 +84,7 @@ def main(arguments=None):
     answers = simulate()
     write(given.folder, answers)
     print(compare(answers))
+    print(table(answers))
 
 
 if __name__ == "__main__":

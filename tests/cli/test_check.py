@@ -212,7 +212,7 @@ def test_a_baseline_may_be_a_sketch_and_so_may_the_data(here, path, old):
 def test_a_baseline_about_something_else_is_refused(here):
     pd.DataFrame({"y": Y, "p_0": 1 - P, "p_1": P}).to_csv("matrix.csv", index=False)
     limit = "--max-worse", "0.1"
-    assert "measure the same, binary of 1, got confidence" in refused(
+    assert "have the same notion binary of 1, got notion confidence" in refused(
         "new.csv", "--baseline", "matrix.csv", *limit
     )
     assert "is a sketch, which has no groups" in refused(

@@ -54,6 +54,31 @@ def test_files_of_other_rows_are_independent_samples():
     assert (clustered["pairing"], clustered["rows"]) == ("independent samples", {"last": 1200, "this": 900})
 
 
+def test_a_comparison_is_drawn_and_written_as_a_page():
+    words = "last.sketch.npz", "this.sketch.npz", "-q"
+    sketches = {name: calibrant.Sketch.load(f"{name}.sketch.npz") for name in ("last", "this")}
+    for out, start in (("pair.svg", b"<?xml"), ("pair.png", b"\x89PNG")):
+        assert run(*words, "-o", out).exit_code == 0
+        assert Path(out).read_bytes().startswith(start)
+    assert run(*words, "-o", "pair.html").exit_code == 0
+    assert Path("pair.html").read_text(encoding="utf-8") == calibrant.compare(sketches, rng=0).to_html()
+    for out, text in (("pair.txt", "ends in none of"), ("last.csv", "ends in none of")):
+        assert text in run("last.csv", "this.csv", "--unpaired", "-o", out).stderr
+
+
+def test_sketches_and_files_about_something_else_are_refused():
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 30)
+    pd.DataFrame(p, columns=["p_a", "p_b", "p_c"]).assign(label=list("abc") * 10).to_csv("three.csv")
+    calibrant.Sketch().update(list("abc") * 10, p, labels=list("abc")).save("three.sketch")
+    done = run("last.sketch.npz", "three.sketch")
+    assert done.exit_code == 2
+    assert (
+        "all have the same notion, got binary for 'last', confidence for 'three'" in done.stderr
+    )
+    done = run("last.csv", "three.csv", "--unpaired")
+    assert "got 1 column for 'last' and 3 columns for 'three'" in done.stderr
+
+
 def test_other_rows_are_refused_with_a_hint():
     for files in (("last.csv", "this.csv"), ("this.csv", "this.csv", "same.csv")):
         done = run(*files)
@@ -153,7 +178,10 @@ def test_four_models_that_answer_the_same_questions(tmp_path, capsys):
     done = run(*files, *pair, "--baseline", "base", "--max-worse", "0.03")
     verdict, _, rest = done.stdout.partition("\n")
     # The command line reads what the example wrote.
-    assert rest == printed
+    words = ["estimate", str(tmp_path), *pair, "--by", "model", "-q"]
+    assert rest + CliRunner().invoke(cli.main, words).stdout == printed
+    latex = CliRunner().invoke(cli.main, [*words, "--latex"]).stdout
+    assert latex == example["table"](example["simulate"]()).to_latex()
     assert verdict.startswith("FAIL: chat is worse than base by more than 0.03: ")
     assert done.exit_code == 1
     assert "paired by cluster" in printed

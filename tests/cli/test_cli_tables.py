@@ -55,7 +55,7 @@ def test_a_table_is_that_of_python(answers, table):
     assert told(*words, "--markdown") == table.to_markdown()
     values = json.loads(told(*words, "--json"))
     assert values.pop("value") == table.macro.value
-    assert values.pop("rows") == 600
+    assert (values.pop("rows"), values.pop("dropped")) == (600, 0)
     assert (values.pop("source"), values.pop("read")) == ("answers.csv", "rows")
     assert calibrant.EstimateTable.from_dict(values) == table
     repeated = "estimate", answers, "--by", "model", "--by", "benchmark", "--cluster", "question", "-q"

@@ -283,13 +283,17 @@ def test_a_map_is_applied_to_the_columns_it_was_fitted_to(folder):
 def test_the_example_of_thirty_days(tmp_path, monkeypatch, capsys):
     month = runpy.run_path(str(ROOT / "docs/examples/thirty_days.py"))
     month["write"](tmp_path)
-    sketches, estimates = month["from_python"](tmp_path)
+    sketches, estimates, comparison = month["from_python"](tmp_path)
+    assert comparison.differences[str(month["BROKEN"])].low > 0.1
     assert len(sketches) == 30
     assert [day for day, each in estimates.items() if each.low > month["LIMIT"]] == [str(month["BROKEN"])]
     late = [sketches[str(month["FIRST"].replace(day=k + 1))].totals.dropped for k in month["LATE"]]
     assert late == sorted(late)
     assert sum(each.totals.dropped for each in sketches.values()) == sum(late) > 0
-    assert month["from_commands"](tmp_path) == {"month": 0, "days": 0, "broken": 1}
+    assert month["from_commands"](tmp_path) == {"month": 0, "each day": 1, "change": 1, "compare": 1}
+    failed = [line for line in (tmp_path / "days.md").read_text().splitlines() if line.endswith("| fail |")]
+    assert [line.split()[1] for line in failed] == [str(month["BROKEN"])]
+    assert (tmp_path / "change.html").read_text(encoding="utf-8") == comparison.to_html()
     total = sum(sketches.values())
     assert Sketch.load(tmp_path / "month.sketch").digest == total.digest
     assert f"{sum(late):,} of 60,000 rows" in capsys.readouterr().out

@@ -1,5 +1,7 @@
 """Comparisons of models on the same rows, on the same clusters, and of independent samples."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from calibrant.inference import comparison
 from calibrant.inference.comparison import contributions
 from calibrant.inputs import in_clusters, predictions
 from calibrant.tasks import CalibrationTask, get_notion
-from oracles.comparison import correlation_of_clusters
+from oracles.comparison import correlation_of_clusters, least_difference
 
 FAST = {"rng": 0, "n_resamples": 99}
 N = 240
@@ -60,6 +62,9 @@ def test_models_are_paired_by_the_values_of_clusters(two, weights):
         )
     difference = found.differences["b"]
     assert difference.correlation == pytest.approx(correlation_of_clusters(*rows), abs=1e-12)
+    a, b = found.estimates["a"], found.estimates["b"]
+    assert difference.low == pytest.approx(least_difference(b, a, difference.correlation), abs=1e-7)
+    assert difference.high == pytest.approx(-least_difference(a, b, difference.correlation), abs=1e-7)
     assert abs(difference.correlation) > 0.05
     assert difference.paired
     assert found.pairing == "paired by cluster"
@@ -140,6 +145,37 @@ def test_rows_of_different_weights_are_paired_by_their_clusters_only():
     assert 0 < correlation < 1
 
 
+def test_a_model_does_not_differ_from_itself_but_two_samples_may():
+    y, models, _ = shared_rows()
+    found = calibrant.compare(y, {"a": models["a"], "b": models["a"]}, **FAST).differences["b"]
+    assert (found.low, found.value, found.high, found.p_value) == (0, 0, 0, 1)
+    found = calibrant.compare({"a": y, "b": y}, {"a": models["a"], "b": models["a"]}, paired=False, **FAST)
+    difference = found.differences["b"]
+    assert difference.low < 0 < difference.high
+
+
+@pytest.mark.parametrize(("rho", "first", "second"), [
+    (0.0, (3, 1), (2, 4)), (0.9, (1, 3), (1, 3)), (0.9, (0, 3), (1, 0)), (-0.9, (3, 1), (2, 4)),
+    (1.0, (3, 1), (1, 4)), (-1.0, (3, 1), (2, 4)), (0.5, (0.2, 3), (1, 3)), (0.5, (0, 0), (0, 0)), (0.5, (3, 1), (0.1, 2)),
+])  # fmt: skip
+def test_a_fall_by_chance_is_the_largest_on_the_ellipse_of_deviates(rho, first, second):
+    def of(below, above):
+        null = SimpleNamespace(mean=0.0)
+        return SimpleNamespace(value=10.0, low=10.0 - below, high=10.0 + above, null=null)
+
+    wanted = -least_difference(of(*first), of(*second), rho)
+    assert comparison._chance_margin(first, second, rho) == pytest.approx(wanted, abs=1e-5)
+
+
+def test_numbers_and_text_are_the_same_clusters(two):
+    right, score, question = two
+    wanted = calibrant.compare(right, score, notion="correctness", cluster=question, **FAST)
+    as_text = question | {"b": np.array([str(k) for k in question["b"].tolist()])}
+    found = calibrant.compare(right, score, notion="correctness", cluster=as_text, **FAST)
+    assert found.pairing == "paired by cluster"
+    assert found.differences["b"].correlation == pytest.approx(wanted.differences["b"].correlation)
+
+
 def test_samples_of_different_sizes_are_independent(two):
     right, score, _ = two
     found = calibrant.compare(right, score, notion="correctness", **FAST)
@@ -147,9 +183,8 @@ def test_samples_of_different_sizes_are_independent(two):
     assert (difference.correlation, difference.paired, found.pairing) == (0, False, "independent samples")
     estimates = found.estimates
     a, b = estimates["a"], estimates["b"]
-    assert difference.low == pytest.approx(
-        b.value - a.value - np.hypot(b.value - b.low, a.high - a.value), abs=1e-12
-    )
+    assert difference.low == pytest.approx(least_difference(b, a, 0.0), abs=1e-7)
+    assert difference.high == pytest.approx(-least_difference(a, b, 0.0), abs=1e-7)
     assert "independent samples" in str(found)
     assert "240 rows" in str(found)
     assert "480 rows" in str(found)
@@ -295,7 +330,7 @@ def test_sketches_of_different_questions_are_refused():
     with pytest.raises(InputError, match="notion must be left out for a sketch"):
         calibrant.compare({"a": sketch, "b": sketch}, notion="binary")
     other = calibrant.Sketch("correctness").update(Y, P)
-    with pytest.raises(InputError, match="models must all use the same notion"):
+    with pytest.raises(InputError, match="models must all have the same notion, got binary"):
         calibrant.compare({"a": sketch, "b": other})
     words = calibrant.Sketch(pos_label="yes").update(np.where(Y, "yes", "no"), P)
     with pytest.raises(

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import html.parser
 import json
 import re
@@ -16,6 +17,7 @@ from tests.reports import HOSTILE, binary, hostile, saturated, ten_classes, too_
 import calibrant
 from calibrant.assessment import text as wording
 from calibrant.assessment.text import points
+from calibrant.inputs.wording import points_with_ends
 from calibrant.report import chart
 from calibrant.report.page import looked_up, picture_of
 from calibrant.report.svg import Axis, area, path, runs, tag, text
@@ -86,6 +88,37 @@ def test_the_policy_allows_the_pages_own_style_and_script_alone(found):
         (body,) = re.findall(rf"<{element}>(.*?)</{element}>", page, flags=re.S)
         digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
         assert f"{element}-src 'sha256-{digest}'" in policy
+
+
+def test_the_page_of_a_comparison_is_closed_and_shows_its_numbers(tmp_path):
+    rng = np.random.default_rng(0)
+    sure = {name: rng.random(400) for name in ("old", "<script>alert(1)</script>")}
+    right = {"old": rng.random(400) < sure["old"] ** 3, "<script>alert(1)</script>": rng.random(400) < 0.5}
+    found = calibrant.compare(right, sure, notion="correctness", n_resamples=99)
+    page = found.to_html()
+    assert found.to_html(tmp_path / "page.html") is None
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    tree = outline(page)
+    assert not {name for name, _ in tree.seen} & {"link", "img", "script", "iframe", "form"}
+    assert "<script" not in page
+    (style,) = re.findall(r"<style>(.*?)</style>", page, flags=re.S)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src &#39;sha256-{digest}&#39;" in page
+    (difference,) = found.differences.values()
+    text_ = html.unescape(page).replace("\xa0", " ").replace("−", "-")
+    assert difference.sentence in text_
+    for value, low, high in [
+        points_with_ends(difference.value, difference.low, difference.high, "+"),
+        *(points_with_ends(e.value, e.low, e.high) for e in found.estimates.values()),
+    ]:
+        assert f"<b>{value}</b>" in text_
+        assert f"{low} to {high}" in text_
+    accuracy = difference.accuracy
+    for share in (accuracy.model_accuracy, accuracy.baseline_accuracy):
+        assert f">{100 * share:.1f}</td>" in page
+    for caution in found.cautions:
+        assert caution in text_
+    assert "paired by row" in text_
 
 
 def test_the_embedded_numbers_are_the_curve(found):

@@ -181,8 +181,11 @@ def _check_same_subject(tasks: Mapping[str, CalibrationTask]) -> None:
     """Refuse models that are measured by different notions, or about different classes."""
     notions = {name: task.notion.name for name, task in tasks.items()}
     if len(set(notions.values())) > 1:
-        hint = "vectors and matrices differ: name the notion"
-        raise InputError("models", "all use the same notion", notions, hint=hint)
+        got = ", ".join(f"{notion} for {name!r}" for name, notion in notions.items())
+        hint = "scores of one class and of all classes differ: name the notion"
+        if any(task.rows is None for task in tasks.values()):
+            hint = "a sketch has the notion that it was made with"
+        raise InputError("models", "all have the same notion", got=got, hint=hint)
     notion = next(iter(tasks.values())).notion
     if notion.tells_accuracy or notion.top:
         return  # which any number of classes has

@@ -418,9 +418,10 @@ class Measurements:
         )
         if mine != theirs or classes != others:
             rule, got = (
-                f"{notion} of {inputs.show(*about)}" for notion, about in ((mine, classes), (theirs, others))
+                f"notion {notion}" + f" of {inputs.show(*about)}" * (about != {None})
+                for notion, about in ((mine, classes), (theirs, others))
             )
-            raise InputError("baseline", f"measure the same, {rule}", got=got)
+            raise InputError("baseline", f"have the same {rule}", got=got)
         paired = _same_rows(rows, other)
         comparison = compare_tasks(tasks, "baseline", paired=paired, **self.options)
         its = comparison.estimates["baseline"]

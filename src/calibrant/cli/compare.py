@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibrant.cli.check import tell_verdict
-from calibrant.cli.options import DATA, options, read_class_names
-from calibrant.cli.output import Refused, check_outputs, discard, tell, tell_json
+from calibrant.cli.options import DATA, PAGES, names_file, options, output, read_class_names
+from calibrant.cli.output import (
+    PICTURES,
+    Refused,
+    check_drawable,
+    check_outputs,
+    discard,
+    drawn,
+    new_figure,
+    tell,
+    tell_json,
+    write,
+)
 from calibrant.cli.source import (
     name_of,
     noting,
@@ -21,7 +33,7 @@ from calibrant.cli.source import (
     sums_of,
     tell_cautions,
 )
-from calibrant.inputs.wording import with_interval
+from calibrant.inputs.wording import counted, with_interval
 
 if TYPE_CHECKING:
     from calibrant import Comparison
@@ -71,7 +83,14 @@ def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
     help="How much larger than that of the baseline an error may be; the exit code says whether it is.",
 )
 @options(*DATA, "class_names", "cluster", "notion", "estimator", "norm", "level", "seed", "n_resamples")
-@options("json", "quiet")
+@options("json")
+@output(
+    "-o",
+    "--out",
+    suffixes=(*PICTURES, *PAGES[:2]),
+    what="Write a picture (png, svg or pdf) or a page (html).",
+)
+@options("quiet")
 def compare(
     files: tuple[str, ...],
     models: dict[str, tuple[str, ...]],
@@ -80,6 +99,7 @@ def compare(
     max_worse: float | None,
     estimator: str,
     as_json: bool,
+    out: Path | None,
     **given: Any,
 ) -> None:
     """Compare the calibration of models, or of one model on several samples.
@@ -94,11 +114,14 @@ def compare(
       calibrant compare old.csv new.csv
       calibrant compare both.csv --model old='p_old_*' --model new='p_new_*'
       calibrant compare last.sketch this.sketch --max-worse 0.005
+      calibrant compare *.csv --correct right --confidence sure --cluster question -o models.html
     """
     from calibrant.assessment.gates import CODES
 
     given = settled(given)
     _check_usage(files, models, given, unpaired, max_worse)
+    check_outputs([*files, names_file(given["class_names"])], out, format=given["format"])
+    check_drawable(out)
     if any(map(sketches_of, files)):
         arguments, about = _sums(files, given)
     else:
@@ -118,6 +141,12 @@ def compare(
             paired=False if unpaired else None,
             **arguments,
         )
+    if out is not None and out.suffix.lower() in PICTURES:
+        figure = new_figure(7.5, 0.25 * len(comparison.estimates) + 1)
+        comparison.plot(figure.subplots())
+        write(out, drawn(figure, out))
+    elif out is not None:
+        write(out, str(comparison.to_html()))
     status, sentence = ("pass", "") if max_worse is None else _verdict(comparison, max_worse)
     about = {"sources": [name_of(file) for file in files]} | about
     try:
@@ -160,7 +189,6 @@ def _check_usage(
         context = click.get_current_context()
         reason = f"{max_worse:g} does not lie in [0, 2)"
         raise click.BadParameter(reason, ctx=context, param_hint="'--max-worse'")
-    check_outputs(files, format=given["format"])
 
 
 def _verdict(comparison: Comparison, limit: float) -> tuple[str, str]:
@@ -210,10 +238,6 @@ def _rows(
         values = {name: getattr(each, argument) for name, each in data.items()}
         is_given = getattr(first, argument) is not None
         arguments[argument] = values if own and is_given else getattr(first, argument)
-    clusters = {name: each.cluster for name, each in data.items() if each.cluster is not None}
-    if own and len({ids.dtype.kind for ids in clusters.values()}) > 1:
-        # Ids that are all numbers in one file are text where another one has words too.
-        arguments["cluster"] = {name: ids.astype(str) for name, ids in clusters.items()}
     if any(each.dropped for each in data.values()):
         arguments["missing"] = "drop"
     left_out = {each.left_out: name for name, each in data.items() if each.left_out}
@@ -255,6 +279,12 @@ def _aligned(data: dict[str, Data], *, same_rows: bool) -> tuple[dict[str, Any],
                 f"and {model.pos_label!r} for {name!r}; give --pos-label"
             )
         scores[name] = model.y_prob
+        if model.y_prob.ndim != first.y_prob.ndim:
+            columns = " and ".join(
+                f"{counted(each.y_prob[:1].size, 'column')} for {called!r}"
+                for called, each in ((first_name, first), (name, model))
+            )
+            raise Refused(f"models must all have scores of one class, or of all classes, got {columns}")
         if model.y_prob.ndim == 1:
             continue
         model_labels = model.labels

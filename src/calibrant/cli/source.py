@@ -61,7 +61,8 @@ def words() -> Words:
     return Words(
         names={option.name or "": option.opts[0] for option in options if isinstance(option, click.Option)}
         | {"y_true": "labels", "y_prob": "scores", "rng": "--seed", "cv": "--folds"}
-        | (pairs if given.get("correct") is not None else {}),
+        | (pairs if given.get("correct") is not None else {})
+        | ({} if given.get("models") else {"models": "models"}),
         advice={
             "missing": "give --drop-missing to leave out rows without a label",
             "labels": "name the columns after their classes, as in p_cat",

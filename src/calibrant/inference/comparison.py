@@ -5,9 +5,10 @@ The interval of a difference combines the intervals of docs/methods/confidence-i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import erfc, sqrt
+from math import atan2, erfc, hypot, pi, sqrt
+from pathlib import Path
 from statistics import NormalDist
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from calibrant import inputs
+from calibrant.atomic import write_atomic
 from calibrant.curves.band import wilson
 from calibrant.estimators import EstimatorLike, Norm
 from calibrant.inference.canonical import contributions_of_rows
@@ -114,10 +116,22 @@ class ErrorDifference(Printed, Serializable):
     paired: bool = True
     accuracy: AccuracyDifference | None = None
 
+    @property
+    def sentence(self) -> str:
+        """Which of the two errors is larger, if the interval tells."""
+        differs = "is larger than" if self.low > 0 else "is smaller than" if self.high < 0 else ""
+        verb = differs or "does not differ significantly from"
+        return f"The calibration error of {short(self.model)} {verb} that of {short(self.baseline)}."
+
+    @property
+    def p_text(self) -> str:
+        """The p-value as text."""
+        return p_value(self.p_value, LEAST_P, "<")
+
     def _printed(self) -> Iterator[Block]:
         difference = with_interval(self.value, self.low, self.high, self.level, "+")
         yield f"{short(self.model, 12)} - {short(self.baseline, 12)}", difference
-        yield "test", f"{p_value(self.p_value, LEAST_P, '<')} (H0: equal calibration errors)"
+        yield "test", f"{self.p_text} (H0: equal calibration errors)"
         yield "comparison", "paired" if self.paired else INDEPENDENT
 
     def __repr__(self) -> str:
@@ -172,12 +186,22 @@ class Comparison(Printed, Serializable):
             return INDEPENDENT
         return "paired by row" if self.estimates[self.baseline].clusters is None else "paired by cluster"
 
+    @property
+    def notes(self) -> list[str]:
+        """Remarks and cautions about each model, and cautions about the comparison."""
+        of_models = [
+            f"{name}: {note}"
+            for name, model in self.estimates.items()
+            for note in (*model.remarks, *model.cautions)
+        ]
+        return [*of_models, *self.cautions]
+
     def _printed(self) -> Iterator[Block]:
         yield estimate_table("model", list(self.estimates.items()))
         first, rows = self.estimates[self.baseline], []
         for name, each in self.differences.items():
             value, low, high = with_ends(each.value, each.low, each.high, "+")
-            p = p_value(each.p_value, LEAST_P, "<").removeprefix("p ").removeprefix("= ")
+            p = each.p_text.removeprefix("p ").removeprefix("= ")
             rows.append([f"{name} - {self.baseline}", value, f"{low} to {high}", p])
         yield Table(["models", "difference", f"{percent(first.level)} interval", "p"], rows, names=1)
         yield "tests", "H0: the model is calibrated; H0: equal calibration errors"
@@ -187,9 +211,7 @@ class Comparison(Printed, Serializable):
         sizes = {name: sample_size(each.n, each.clusters) for name, each in self.estimates.items()}
         different = len({*sizes.values()}) > 1
         yield "data", "; ".join(f"{k}: {v}" for k, v in sizes.items()) if different else sizes[self.baseline]
-        for name, model in self.estimates.items():
-            yield from (f"{name}: {caution}" for caution in (*model.remarks, *model.cautions))
-        yield from self.cautions
+        yield from self.notes
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.estimates)}; baseline {self.baseline})"
@@ -199,6 +221,16 @@ class Comparison(Printed, Serializable):
         from calibrant import plot
 
         return plot.compare(self, ax, **options)
+
+    def to_html(self, path: str | Path | None = None) -> str | None:
+        """Write the comparison as one self-contained page; without a path, return it."""
+        from calibrant import report
+
+        text = report.comparison_page(self)
+        if path is None:
+            return text
+        write_atomic(path, [text.encode()])
+        return None
 
     def _check_fields(self) -> None:
         """Raise an error unless there is one difference for every model except the baseline."""
@@ -341,28 +373,64 @@ def difference(
 
     Independent samples have no correlation.
 
-    The variance of each estimate is recovered from the limit of its interval on the relevant side (MOVER, Zou
-    and Donner), so that the asymmetry of the intervals is kept.
+    The variance of each estimate is recovered from its interval on the relevant side (MOVER, Zou and Donner),
+    so that the asymmetry of the intervals is kept. The bias of a small error, which cannot be estimated to be
+    below zero, is no variance, and is added to the margin as far as the two errors do not share it.
     """
     model, baseline = estimates
     max_error = get_notion(model.notion).max_error(model.norm)
     rho = correlation or 0.0
     value = model.value - baseline.value
-    lower_margin = _mover_margin(model.value - model.low, baseline.high - baseline.value, rho)
-    upper_margin = _mover_margin(model.high - model.value, baseline.value - baseline.low, rho)
-    margin = lower_margin if value > 0 else upper_margin
-    z = NormalDist().inv_cdf(0.5 + model.level / 2) * abs(value) / margin if margin > 0 else 0.0
+    lower, upper = _margin(model, baseline, rho), _margin(baseline, model, rho)
+    bias, margin = lower if value > 0 else upper
+    # The normal quantile at which the interval would end at 0.
+    quantile = NormalDist().inv_cdf(0.5 + model.level / 2)
+    z = quantile * max(abs(value) - bias, 0.0) / margin if margin > 0 else 0.0
     return ErrorDifference(
         model=names[0],
         baseline=names[1],
         value=value,
-        low=max(-max_error, value - lower_margin),
-        high=min(max_error, value + upper_margin),
+        low=max(-max_error, value - sum(lower)),
+        high=min(max_error, value + sum(upper)),
         level=model.level,
         p_value=float(erfc(z / sqrt(2))),
         correlation=rho,
         paired=correlation is not None,
     )
+
+
+def _margin(minuend: Estimate, subtrahend: Estimate, rho: float) -> tuple[float, float]:
+    """Return how much less a difference may be than estimated: by bias, and by chance."""
+    (bias, *first), (_, *second) = _arms(minuend), _arms(subtrahend)
+    unshared = sqrt(1 - rho * rho) if rho > 0 else 1.0
+    return unshared * bias, _chance_margin(first, second, rho)
+
+
+def _arms(estimate: Estimate) -> tuple[float, float, float]:
+    """Return the bias of an estimate, and the random parts of the margins below and above it.
+
+    A calibrated model has the error `null.mean` on average; the bias falls as the true error grows.
+    """
+    below = estimate.value - estimate.low
+    bias = min(hypot(estimate.low, estimate.null.mean) - estimate.low, below)
+    return bias, below - bias, estimate.high - estimate.value
+
+
+def _chance_margin(first: Sequence[float], second: Sequence[float], rho: float) -> float:
+    """Return how much a difference first - second may fall by chance, from the margins below and above each.
+
+    The errors are off by margins times normal deviates of this correlation, each by the margin of its side.
+    The largest fall lies where the ellipse of the deviates touches that of one side each, or has a zero.
+
+    >>> round(_chance_margin((3, 1), (2, 4), 0.0), 6), round(_chance_margin((3, 1), (3, 1), 1.0), 6)
+    (5.0, 0.0)
+    """
+    s = sqrt(1 - rho * rho)
+    angles = [atan2(b * s, b * rho - a) for a in first for b in second]
+    angle = np.array([*angles, pi / 2, -pi / 2, atan2(-rho, s), atan2(rho, -s)])
+    z1, z2 = np.cos(angle), rho * np.cos(angle) + s * np.sin(angle)
+    fall = np.where(z2 < 0, *second) * z2 - np.where(z1 < 0, *first) * z1
+    return float(max(fall.max(), 0.0))
 
 
 def _mover_margin(a: float, b: float, rho: float) -> float:

@@ -24,7 +24,7 @@ def groups_of_rows(groups: Any, data: Predictions, name: str = "groups") -> tupl
     """
     values, n = read(name, groups)[0], data.n_passed
     if values.ndim != 1 or len(values) != n:
-        got = f"shape {values.shape}"
+        got = f"shape {values.shape}" if values.ndim else show(groups)
         several = "pass several columns by name" if name == "by" else "join several columns into one"
         hint = several * (values.ndim == 2)
         raise InputError(name, f"hold one value for each of {n} rows", values.shape, got=got, hint=hint)
@@ -112,8 +112,9 @@ def matched_clusters(ids: Mapping[str, Array]) -> dict[str, Array]:
     >>> matched_clusters({"a": np.array([7, 7, 9]), "b": np.array([9, 8])})
     {'a': array([0, 0, 2]), 'b': array([2, 1])}
     """
-    kinds = {values.dtype for values in ids.values()}
-    together = [values if len(kinds) == 1 else values.astype(object) for values in ids.values()]
+    # Ids that are numbers for one model, and text for another, are matched as text.
+    numeric = {values.dtype.kind in "biuf" for values in ids.values()}
+    together = [values.astype(object if len(numeric) == 1 else str) for values in ids.values()]
     numbers = _numbered(np.concatenate(together))
     ends = np.cumsum([len(values) for values in together])[:-1]
     return dict(zip(ids, np.split(numbers, ends), strict=True))

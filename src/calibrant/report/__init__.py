@@ -1,5 +1,5 @@
 """The report: one self-contained page, readable without scripts and under a strict policy."""
 
-from calibrant.report.page import fragment, page
+from calibrant.report.page import comparison_page, fragment, page
 
-__all__ = ["fragment", "page"]
+__all__ = ["comparison_page", "fragment", "page"]

@@ -19,10 +19,12 @@ from calibrant.assessment import text as wording
 from calibrant.assessment.assessment import SubgroupResult
 from calibrant.assessment.probability_transfer import pairs, predicted
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.inference.comparison import INDEPENDENT, Comparison
 from calibrant.inference.result import expected_if_calibrated, p_text, remarks
 from calibrant.inputs.house_style import NO_ERROR
 from calibrant.inputs.printed import unbroken
 from calibrant.inputs.wording import (
+    about,
     count,
     counted,
     number,
@@ -112,6 +114,32 @@ def fragment(assessment: Assessment) -> str:
     picture = picture_of(assessment)
     drawn = picture.svg(f"calibrant-{assessment.digest[:12]}", log_odds=False, narrow=True, paper=True)
     return _rendered("fragment.html.j2", a=assessment, v=assessment.verdict, picture=drawn)
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """Return the page of a comparison: the differences, the errors and the cautions."""
+    style = (files("calibrant.report") / "style.css").read_text(encoding="utf-8")
+    baseline, differences = comparison.estimates[comparison.baseline], comparison.differences.values()
+    accuracies: dict[str, float] = {}
+    for each in differences:
+        if each.accuracy is not None:
+            accuracies |= {each.model: each.accuracy.model_accuracy}
+            accuracies |= {each.baseline: each.accuracy.baseline_accuracy}
+    return _rendered(
+        "comparison.html.j2",
+        c=comparison,
+        lines=[each.sentence for each in differences],
+        cautions=comparison.notes,
+        notion=about(baseline.notion, baseline.label),
+        estimator=baseline.estimator,
+        level=baseline.level,
+        accuracies=accuracies,
+        independent=INDEPENDENT,
+        limit=max(max(abs(each.low), abs(each.high)) for each in differences),
+        top=max(estimate.high for estimate in comparison.estimates.values()),
+        style=Markup(style),
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'",
+    )
 
 
 def _rendered(template: str, **values: Any) -> str:
