@@ -69,12 +69,10 @@ def test_a_comparison_is_drawn_and_written_as_a_page():
 def test_sketches_and_files_about_something_else_are_refused():
     p = np.random.default_rng(0).dirichlet([1, 1, 1], 30)
     pd.DataFrame(p, columns=["p_a", "p_b", "p_c"]).assign(label=list("abc") * 10).to_csv("three.csv")
-    calibrant.Sketch().update(list("abc") * 10, p, labels=list("abc")).save("three.sketch")
+    calibrant.Sketch(labels=list("abc")).update(list("abc") * 10, p).save("three.sketch")
     done = run("last.sketch.npz", "three.sketch")
     assert done.exit_code == 2
-    assert (
-        "all have the same notion, got binary for 'last', confidence for 'three'" in done.stderr
-    )
+    assert "all have the same notion, got binary for 'last', confidence for 'three'" in done.stderr
     done = run("last.csv", "three.csv", "--unpaired")
     assert "got 1 column for 'last' and 3 columns for 'three'" in done.stderr
 

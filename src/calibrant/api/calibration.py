@@ -364,17 +364,8 @@ def reliability_curve(
     from calibrant.curves import curve_of, rename_classes
 
     refuse_canonical(notion)
-    task = build_task(
-        y_true,
-        y_prob,
-        notion,
-        sample_weight,
-        labels,
-        pos_label,
-        counts=counts,
-        percent=percent,
-        missing=missing,
-    )
+    rows = y_true, y_prob, notion, sample_weight, labels, pos_label
+    task = build_task(*rows, counts=counts, percent=percent, missing=missing)
     names = class_names_of(y_true, task.labels, class_names)
     curve = curve_of(
         task,
@@ -504,17 +495,8 @@ def score_histogram(
     from calibrant.curves import each_problem, histogram_of, rename_classes
 
     refuse_canonical(notion)
-    task = build_task(
-        y_true,
-        y_prob,
-        notion,
-        sample_weight,
-        labels,
-        pos_label,
-        counts=counts,
-        percent=percent,
-        missing=missing,
-    )
+    rows = y_true, y_prob, notion, sample_weight, labels, pos_label
+    task = build_task(*rows, counts=counts, percent=percent, missing=missing)
     names = class_names_of(y_true, task.labels, class_names)
     return rename_classes(each_problem(task, histogram_of, bins=bins), names)
 
@@ -570,17 +552,8 @@ def lce(
 
     refuse_canonical(notion)
     scores = inputs.scores("at", at)
-    task = build_task(
-        y_true,
-        y_prob,
-        notion,
-        sample_weight,
-        labels,
-        pos_label,
-        counts=counts,
-        percent=percent,
-        missing=missing,
-    )
+    rows = y_true, y_prob, notion, sample_weight, labels, pos_label
+    task = build_task(*rows, counts=counts, percent=percent, missing=missing)
     options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
     return local_error(curve_of(task, n_boot=0, band=None, **options), scores)
 

@@ -205,20 +205,16 @@ def _units(
     first, *others = samples.values()
     own = {argument for argument in first if any(each[argument] is not first[argument] for each in others)}
     clusters = {k: each["cluster"] for k, each in samples.items() if each["cluster"] is not None}
+    sketches = is_sketch(first["y_true"])
+    rows = {k: 0 if sketches else len(inputs.read("y_true", s["y_true"])[0]) for k, s in samples.items()}
     units, obstacle = None, ""
-    if is_sketch(first["y_true"]):
+    if sketches:
         obstacle = "sketches, which hold sums of rows"
     elif own <= {"y_prob"}:
         pass
     elif len(clusters) == len(samples):
-        units = inputs.matched_clusters(
-            {
-                k: inputs.cluster_ids(
-                    each, tasks[k].kept, len(inputs.read("y_true", samples[k]["y_true"])[0])
-                )
-                for k, each in clusters.items()
-            }
-        )
+        ids = {k: inputs.cluster_ids(each, tasks[k].kept, rows[k]) for k, each in clusters.items()}
+        units = inputs.matched_clusters(ids)
         distinct = np.concatenate([np.unique(code) for code in units.values()])
         if np.unique(distinct).size == distinct.size:
             obstacle = "models that share no cluster"
@@ -226,16 +222,12 @@ def _units(
         obstacle = "models with and without clusters"
     elif own & {"sample_weight", "counts"}:
         obstacle = "models that weight their rows differently, without clusters"
+    elif len({*rows.values()}) > 1:
+        obstacle = f"samples of {inputs.show(*rows.values())} rows"
     else:
-        rows = [len(inputs.read("y_true", each["y_true"])[0]) for each in samples.values()]
-        if len({*rows}) > 1:
-            obstacle = f"samples of {inputs.show(*rows)} rows"
-        else:
-            kept = {
-                k: np.ones(rows[0], bool) if task.kept is None else task.kept for k, task in tasks.items()
-            }
-            if len({each.tobytes() for each in kept.values()}) > 1:  # other rows are left out of each
-                units = {k: np.flatnonzero(each) for k, each in kept.items()}
+        kept = {k: np.ones(rows[k], bool) if task.kept is None else task.kept for k, task in tasks.items()}
+        if len({each.tobytes() for each in kept.values()}) > 1:  # other rows are left out of each
+            units = {k: np.flatnonzero(each) for k, each in kept.items()}
     if paired and obstacle:
         raise InputError("paired", "be False or left out", paired, got=f"True for {obstacle}")
     return not obstacle, units
@@ -320,18 +312,8 @@ def compare_calibrators(
     if is_sketch(y_prob):
         raise inputs.InputTypeError("y_prob", "be scores", y_prob, got="a sketch, which has no rows")
     refuse_swapped(y_prob, y_true, "compare_calibrators")
-    data = read(
-        y_true,
-        y_prob,
-        notion,
-        sample_weight,
-        labels,
-        pos_label,
-        cluster,
-        counts=counts,
-        percent=percent,
-        missing=missing,
-    )
+    rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
+    data = read(*rows, counts=counts, percent=percent, missing=missing)
     names = inputs.class_names(data.labels, class_names)
     notion_of_error = default_notion(notion, vector=data.score.ndim == 1)
     options: dict[str, Any] = {"level": level, "rng": rng, "progress": inputs.progress(progress)}
