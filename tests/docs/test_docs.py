@@ -54,7 +54,7 @@ def test_readme_commands_make_their_own_environment():
 
 def test_the_guide_shows_what_is_printed():
     shown = re.findall(r"^```\n(>>> .*?)^```$", (ROOT / "docs/guide.md").read_text(), flags=re.M | re.S)
-    assert len(shown) == 18
+    assert len(shown) == 19
     space = {"np": np, "calibrant": calibrant}
     example = doctest.DocTestParser().get_doctest("\n".join(shown), space, "guide", None, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
