@@ -390,6 +390,15 @@ def test_hostile_classes_of_whole_rows_are_escaped():
     assert "<img" not in page
 
 
+def test_groups_that_are_dates_are_in_the_order_of_time():
+    rng = np.random.default_rng(0)
+    score, day = rng.random(400), np.arange(400) % 4
+    y = rng.random(400) < np.where(day == 2, score**3, score)
+    dates = np.array(["2026-05-30", "2026-06-02", "2026-05-31", "2026-06-01"])[day]
+    page = calibrant.assess(y, score, groups=dates, n_resamples=99).html()
+    assert re.findall(r"<summary><bdi>(2026-\d\d-\d\d)</bdi>", page) == sorted(set(dates.tolist()))
+
+
 def test_the_curves_of_groups_that_decide_stand_beside_the_verdict():
     rng = np.random.default_rng(0)
     group, score = np.arange(3000) % 3, rng.random(3000)

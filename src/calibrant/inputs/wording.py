@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 # Significant digits of a value and of the width of its interval, and decimals that a value alone may ask for.
 VALUE_DIGITS, WIDTH_DIGITS, MOST_DECIMALS = 3, 2, 4
@@ -244,6 +246,15 @@ def share_of(number: float, total: float) -> str:
     share = 100 * number / total
     text = f"{share:.{_decimals(min(share, 100 - share), VALUE_DIGITS - 1)}f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def are_dates(names: Iterable[Any]) -> bool:
+    """Return whether all names are days, months, weeks or quarters.
+
+    >>> are_dates(["2026-05-04", "2026-05"]), are_dates(["2026-W19", "2026-Q2"]), are_dates(["2026-99"])
+    (True, True, False)
+    """
+    return all(re.match(r"\d{4}-(0[1-9]|1[0-2]|W\d\d|Q[1-4])(?!\d)", str(name)) for name in names)
 
 
 def size_name(n: float) -> str:

@@ -5,7 +5,6 @@ A light tick in each row is the value expected if calibrated, and a light bar th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,8 @@ from calibrant.inference.comparison import INDEPENDENT
 from calibrant.inference.result import NAMES, Estimate
 from calibrant.inference.table import EstimateTable
 from calibrant.inputs import house_style as house
+from calibrant.inputs.wording import are_dates, size_name
 from calibrant.inputs.wording import count as grouped
-from calibrant.inputs.wording import size_name
 from calibrant.plot import canvas
 from calibrant.plot.canvas import Size, plain
 
@@ -34,8 +33,6 @@ SHARE = 0.36  # share of the width that names may take
 BESIDE = 0.72  # width of the panel of differences, in that of the errors
 LEAST = 0.01  # the axis reaches so far at least, or rounding would look like a result
 APART = 0.06  # inches between the labels of ticks
-# A day, a month, a week or a quarter, as "2026-05-04", "2026-05", "2026-W19" or "2026-Q2".
-_DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2]|W\d\d|Q[1-4])(?!\d)")
 
 
 def compare(result: Comparison, ax: Axes | None = None, *, figsize: Size = None) -> Axes:
@@ -125,7 +122,7 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | EstimateTable | Assess
 
 def _ordered(named: list[tuple[Any, Any]], size: Callable[[Any], float]) -> list[tuple[Any, Any]]:
     """Return items by time if all their names are dates, and otherwise the largest first."""
-    dates = all(_DATE.match(str(name)) for name, _ in named)
+    dates = are_dates(name for name, _ in named)
     return sorted(named, key=lambda item: str(item[0]) if dates else -size(item[1]))
 
 

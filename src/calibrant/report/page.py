@@ -25,6 +25,7 @@ from calibrant.inputs.house_style import NO_ERROR
 from calibrant.inputs.printed import unbroken
 from calibrant.inputs.wording import (
     about,
+    are_dates,
     count,
     counted,
     number,
@@ -100,7 +101,7 @@ def page(assessment: Assessment) -> str:
         top=max(estimate.high for estimate in assessment.by_estimator.values()),
         tables=[
             (what, rows, _gap_limit(rows), max(row.estimate.high for row in rows))
-            for what, rows in (("group", assessment.by_group), ("class", assessment.by_class))
+            for what, rows in (("group", _in_time_order(assessment.by_group)), ("class", assessment.by_class))
             if rows
         ],
         curves=next(by_class, None),
@@ -134,6 +135,7 @@ def comparison_page(comparison: Comparison) -> str:
         estimator=baseline.estimator,
         level=baseline.level,
         accuracies=accuracies,
+        whole=all(size_name(estimate.n) == "rows" for estimate in comparison.estimates.values()),
         independent=INDEPENDENT,
         limit=max(max(abs(each.low), abs(each.high)) for each in differences),
         top=max(estimate.high for estimate in comparison.estimates.values()),
@@ -239,6 +241,11 @@ def _answer_curves(assessment: Assessment, curve: ReliabilityCurve) -> dict[str,
     named = assessment.verdict.groups
     rows = (row for row in assessment.by_group if row.name in named)
     return {short(row.name, 18): row.curve for row in rows if row.curve is not None} or {"": curve}
+
+
+def _in_time_order(rows: Sequence[SubgroupResult]) -> Sequence[SubgroupResult]:
+    """Return groups by time if all their names are dates."""
+    return sorted(rows, key=lambda row: row.name) if are_dates(row.name for row in rows) else rows
 
 
 def _gap_limit(rows: Sequence[SubgroupResult]) -> float:
