@@ -433,7 +433,7 @@ def _rows_of_groups(
         task, result = groups[k].curve_notion, estimates[k]
         gap = None
         if not task.notion.classwise:
-            gap = _mean_gap(task.problems[0], ClusterAdjustment.of(task)[0], result.level)
+            gap = _mean_gap(task.problems[0], ClusterAdjustment.of(task)[0], result)
         counts, curve = _counts(task.each(), result.n), curves.get(k)
         assert not isinstance(curve, ByClass)
         row = groups[k].name, float(groups[k].rows), *counts, result, adjusted[k], gap, curve
@@ -441,20 +441,22 @@ def _rows_of_groups(
     return tuple(rows)
 
 
-def _mean_gap(problem: ScoreData, adjustment: ClusterAdjustment, level: float) -> MeanGap:
-    """Return frequency minus score of a problem, and its range if calibrated."""
+def _mean_gap(problem: ScoreData, adjustment: ClusterAdjustment, result: Estimate) -> MeanGap:
+    """Return frequency minus score of a problem, as posterior mean, and its range if calibrated."""
     sums = problem.tie_groups()
     sums = sums.about(np.zeros(np.shape(sums.origin)))
     w, ws, wy, wss, wsy = (float(np.sum(part)) for part in (sums.w, sums.ws, sums.wy, sums.wss, sums.wsy))
-    effective = float(problem.n) / adjustment.of_mean(level)
+    effective = float(problem.n) / adjustment.of_mean(result.level)
     gap = (wy - ws) / w
     # The spread of a residual is at least that of an outcome at the frequency seen.
     variance = max((wss - 2 * wsy + wy) / w - gap * gap, 0.25 / effective)
     margin, expected = (
-        interval_deviate(level) * float(np.sqrt(max(part, 0.0) / effective))
+        interval_deviate(result.level) * float(np.sqrt(max(part, 0.0) / effective))
         for part in (variance, (ws - wss) / w)
     )
-    return MeanGap(gap, max(gap - margin, -1.0), min(gap + margin, 1.0), min(expected, 1.0))
+    value = gap if result.mean_difference is None else -result.mean_difference
+    low, high = max(min(gap - margin, value), -1.0), min(max(gap + margin, value), 1.0)
+    return MeanGap(value, low, high, min(expected, 1.0))
 
 
 def _rows_of_classes(
@@ -474,7 +476,7 @@ def _rows_of_classes(
         result = by_class[task.labels[k]]
         observed, expected = _counts([problems[k]], result.n)
         size = round(observed, 6) if labels is None else float(labels[k])
-        gap = _mean_gap(problems[k], adjustments[k], result.level)
+        gap = _mean_gap(problems[k], adjustments[k], result)
         rows.append(SubgroupResult(names[k], size, observed, expected, result, adjusted[k], gap))
     if not others:
         return tuple(rows), None

@@ -115,6 +115,7 @@ class MeanGap(NamedTuple):
     Attributes
     ----------
     value, low, high : float
+        Posterior mean, whose size is never above the calibration error, and interval of the raw mean.
     expected : float
         If the scores are calibrated, the gap lies within this distance of 0, at the level of the interval.
     """

@@ -28,6 +28,7 @@ from calibrant.inputs.wording import (
     points,
     points_with_ends,
     short,
+    size_name,
     times_in_100,
     with_ends,
     with_interval,
@@ -141,9 +142,8 @@ def transfer_sentence(assessment: Assessment) -> str:
 
 def summary(assessment: Assessment) -> list[str]:
     """Return a few sentences: the error, who takes from whom, the balance, what stands out."""
-    first = [error_sentence(assessment), *assessment.estimate.remarks]
-    writers = (transfer_sentence, balance, rejected_subgroups)
-    return [*first, *(line for line in (write(assessment) for write in writers) if line)]
+    writers = (error_sentence, transfer_sentence, balance, rejected_subgroups)
+    return [line for line in (write(assessment) for write in writers) if line]
 
 
 def off_subgroups(assessment: Assessment) -> str:
@@ -152,21 +152,12 @@ def off_subgroups(assessment: Assessment) -> str:
         others, more, _ = (what == "class" and assessment.other_classes) or (0, 0, 0.0)
         bad, total = [row for row in rows if row.off(assessment.level)], len(rows) + others
         if bad and total > 1:
-            names = [
-                f"{short(row.name, 24)} ({points(row.estimate.value)} points"
-                f"{(side := gap_side(row)) and f', {side} on average'})"
-                for row in bad[:LISTED]
-            ]
-            n_off = len(bad) + more
-            some = (
-                f"all {total} are"
-                if n_off == total
-                else f"{n_off} of {total} {'is' if n_off == 1 else 'are'}"
-            )
-            top = what == "class" and get_notion(assessment.notion).reading.about_confidence
-            scores = " (all scores of a class, not only the largest)" * top
-            worst = "; the worst are" if n_off > LISTED else ","
-            return f"{what.capitalize()} by {what}{scores}: {some} off{worst} {few_of(names)}."
+            names = few_of([short(row.name, 24) for row in bad[:LISTED]])
+            n_off, sides = len(bad) + more, {gap_side(row) for row in bad[:LISTED]}
+            few = f"{n_off} of the {total} {plural(what)} {'is' if n_off == 1 else 'are'}"
+            subject = f"All {total} {plural(what)} are" if n_off == total else few
+            side = f", {sides.pop()} on average" if len(sides) == 1 and "" not in sides else ""
+            return f"{subject} off{'; the worst are' if n_off > LISTED else ':'} {names}{side}."
     return ""
 
 
@@ -197,7 +188,7 @@ def shown_curve(assessment: Assessment) -> tuple[ReliabilityCurve, str, bool]:
 def example(assessment: Assessment) -> tuple[str, int] | None:
     """Return what the example score means, and 1 where it is too high beyond doubt, -1 too low, else 0."""
     curve, name, rejected = shown_curve(assessment)
-    score = example_score(curve)
+    score = example_score(curve, rejected)
     if score is None:
         return None
     at: Point = curve.at(score)
@@ -211,17 +202,19 @@ def example(assessment: Assessment) -> tuple[str, int] | None:
     return f"a {what} of {score_text(score)}{whose} {reading.happens} {often}", off
 
 
-def example_score(curve: ReliabilityCurve) -> float | None:
+def example_score(curve: ReliabilityCurve, rejected: bool) -> float | None:
     """Return the score to explain a curve by; None where no score has enough rows nearby.
 
-    It is the one that is furthest off by the end of its band, where at least a tenth of the rows are off.
-    The extreme of many scores without an error is selected by noise: there it is the one with most rows.
+    It is the one that is furthest off by the end of its band, where calibration is rejected and at least a
+    tenth of the rows are off. Otherwise the extreme of many scores is selected by noise: there it is the one
+    with most rows nearby.
     """
     scores = observed_scores(curve)
     at: Point = curve.at(scores)
-    known = (at.n_eff >= REPORT.example_rows) & np.isfinite(at.low)
-    if not known.any():
+    n_eff = np.where(np.isfinite(at.low), at.n_eff, 0.0)
+    if not np.any(n_eff >= REPORT.assessed_rows):
         return None
+    known = n_eff >= min(REPORT.example_rows, n_eff.max())
     rows = np.where(known, at.n_eff, 0.0)
     off = np.maximum(at.low - scores, scores - at.high)
     _, positive, negative = curve.by_outcome
@@ -229,7 +222,7 @@ def example_score(curve: ReliabilityCurve) -> float | None:
     if curve.label is not None and positive.sum() < rare * (positive.sum() + negative.sum()):
         off = off / np.maximum(np.minimum(scores, at.high), 1e-9)  # by ratio where the outcome is rare
     off = np.where(known, off, -np.inf)
-    many = rows[off > 0].sum() >= OFF_SHARE * rows.sum()
+    many = rejected and rows[off > 0].sum() >= OFF_SHARE * rows.sum()
     return float(scores[int(off.argmax() if many else rows.argmax())])
 
 
@@ -243,9 +236,12 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
     words = np.where(high < scores, "too high", np.where(low > scores, "too low", NO_ERROR))
     words = np.where(known, words if rejected else NO_ERROR, "too few rows")
     sure = np.isin(words, list(SIGNS))
+    edges, counts = curve.histogram
+    below = np.interp(scores, edges, np.concatenate([[0.0], np.cumsum(counts)]) / max(counts.sum(), 1e-300))
+    below = np.append(below, 1.0)
     if not curve.discrete:
-        _merge(words, at.value - scores, scores, curve)
-    ranges: dict[str, list[tuple[float, str]]] = {}
+        _merge(words, at.value - scores, scores, below)
+    ranges: dict[str, list[tuple[float, str, float]]] = {}
     far, rare = np.abs(at.value - scores), bool(rare_ratio(assessment))
     if rare:  # differences of small scores and frequencies are small
         far = np.maximum(scores, at.value) / np.maximum(np.minimum(scores, at.value), SCORES[1])
@@ -263,17 +259,19 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
             name = f"below {score_text(float(scores[end]))}"
         else:
             name = f"from {score_text(float(scores[first]))} to {score_text(float(scores[end]))}"
-        ranges.setdefault(word, []).append((largest, name))
+        ranges.setdefault(word, []).append((largest, name, float(below[end] - below[first])))
     parts = []
     for word in ("too high", "too low"):
         # The largest gaps are named, in the order of the scores.
         kept = sorted(ranges.get(word, []), reverse=True)[:LISTED]
-        if names := [name for each in ranges.get(word, []) if each in kept for _, name in (each,)]:
+        if names := [each[1] for each in ranges.get(word, []) if each in kept]:
             reach = f"up to {kept[0][0]:.2g} times" if rare else f"by up to {points(kept[0][0])} points"
+            if not curve.discrete and size_name(curve.n) == "rows":
+                reach = f"{min(100 * sum(each[2] for each in kept), 99):.0f} % of the rows, {reach}"
             parts.append(f"{word} {' and '.join(names)} ({reach})")
     error = "no error above the tolerance" if margin else NO_ERROR
     for word, begin in ((NO_ERROR, error), ("too few rows", "too few rows to tell")):
-        if names := [name for _, name in ranges.get(word, [])]:
+        if names := [name for _, name, _ in ranges.get(word, [])]:
             parts.append(f"{begin} {few_of(names).replace('everywhere', 'at any single score')}")
     return "; ".join(parts)
 
@@ -284,10 +282,8 @@ def _runs(words: Array) -> list[tuple[str, int, int]]:
     return [(str(words[a]), a, b) for a, b in zip(starts, [*starts[1:], len(words)], strict=True)]
 
 
-def _merge(words: Array, gap: Array, scores: Array, curve: ReliabilityCurve) -> None:
+def _merge(words: Array, gap: Array, scores: Array, below: Array) -> None:
     """Merge ranges of one side where the curve between them stays on it, and ends with next to no rows."""
-    edges, counts = curve.histogram
-    below = np.interp(scores, edges, np.concatenate([[0.0], np.cumsum(counts)]) / max(counts.sum(), 1e-300))
     found = _runs(words.copy())
     for k, (word, a, b) in enumerate(found):
         around = [found[j][0] for j in (k - 1, k + 1) if 0 <= j < len(found)]
@@ -295,23 +291,9 @@ def _merge(words: Array, gap: Array, scores: Array, curve: ReliabilityCurve) -> 
             continue
         side = next((each for each in around if each in SIGNS), NO_ERROR)
         between = around == [side, side] and not np.any(SIGNS.get(side, 0) * gap[a:b] > 0)
-        share = (1.0 if b == len(scores) else below[b]) - below[a]
-        end = len(around) == 1 and scores[b - 1] - scores[a] < SPARSE and share < END_SHARE
+        end = len(around) == 1 and scores[b - 1] - scores[a] < SPARSE and below[b] - below[a] < END_SHARE
         if (end or between) if word == NO_ERROR else (end and side == NO_ERROR):
             words[a:b] = side
-
-
-def dense_score(assessment: Assessment) -> str:
-    """Return what the score with most rows nearby means; empty where no score has enough to tell."""
-    curve, _, _ = shown_curve(assessment)
-    scores = observed_scores(curve)
-    at: Point = curve.at(scores)
-    rows = np.where(np.isfinite(at.low), at.n_eff, 0.0)
-    if not rows.max(initial=0.0) >= REPORT.assessed_rows:
-        return ""
-    k, reading = int(rows.argmax()), get_notion(assessment.curve_notion).reading
-    often = times_in_100(*(float(each[k]) for each in (at.value, at.low, at.high)))
-    return f"near {score_text(float(scores[k]))}, where most rows are, a score {reading.happens} {often}"
 
 
 def observed_scores(curve: ReliabilityCurve) -> Array:
@@ -347,7 +329,12 @@ def balance(assessment: Assessment) -> str:
     if b.low <= 0 <= b.high:
         return f"{text}, a difference that chance can explain."
     ratio = rare_ratio(assessment) if by_class else ""
-    return f"{text}: {ratio}." if ratio else f"{text}."
+    text = f"{text}: {ratio}." if ratio else f"{text}."
+    e, least = assessment.estimate, max(b.low, -b.high)
+    if assessment.notion == assessment.curve_notion and e.low < least / 2:
+        alone = f"By these totals alone the error is at least {points(least)} points"
+        text = f"{text} {alone}; its interval, which does not rest on them alone, starts lower."
+    return text
 
 
 def rare_ratio(assessment: Assessment) -> str:
@@ -411,12 +398,11 @@ def rejected_subgroups(assessment: Assessment) -> str:
         if not bad:
             return f"Calibration is rejected for {rejected} {plural(what)}, all of them with small errors."
         largest = "the largest errors are " if len(bad) > LISTED else ""
-        unknown = "".join(f" {line}" for line in row_remarks(bad, what, assessment.level))
         first = ", ".join(
             f"{short(called(row.name, what), 24)} ({points(row.estimate.value)} points)"
             for row in bad[:LISTED]
         )
-        return f"Calibration is rejected for {rejected} {plural(what)}: {largest}{first}.{unknown}{untested}"
+        return f"Calibration is rejected for {rejected} {plural(what)}: {largest}{first}.{untested}"
     return ""
 
 

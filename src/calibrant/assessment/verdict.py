@@ -16,6 +16,7 @@ from calibrant.assessment.probability_transfer import pairs
 from calibrant.inference.result import p_text
 from calibrant.inputs import Serializable, check_choice
 from calibrant.inputs.codec import Level, Number
+from calibrant.inputs.house_style import NO_ERROR
 from calibrant.inputs.printed import Block, Printed
 from calibrant.inputs.wording import (
     count,
@@ -157,7 +158,7 @@ def _error(assessment: Assessment, state: str) -> Verdict:
     e, tolerance, unit = assessment.estimate, assessment.tolerance, "points"
     if get_notion(assessment.notion).canonical:
         unit = "points in sum"
-    value, low, high = (f"{100 * x:.2g}" if x < 0.1 else points(x) for x in (e.value, e.low, e.high))
+    value, low, high = points_with_ends(e.value, e.low, e.high)
     least, ratio = f"at least {points(e.at_least or 0.0)} {unit}", _ratio(assessment)
     sums, balance, answer = [], assessment.balance, ANSWERS[state]
     if ratio and balance is not None:
@@ -193,7 +194,6 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         action, command = "Measure the class-wise error (notion='classwise'), which has an upper bound.", None
     else:
         many = counted(assessment.rows, "row")
-        headline = f"{many} are too few to tell how far off the scores are."
         span = f"anything from {low} to {high} {unit}"
         facts = [f"on average the scores may be off by {span}"]
         if rejected:
@@ -204,11 +204,12 @@ def _error(assessment: Assessment, state: str) -> Verdict:
             facts = [f"{signs}, but {many} cannot show by how much: {span} on average"]
         needed = rows_needed(assessment.rows, e, tolerance)
         assert needed is not None  # the interval has an upper end
+        headline = f"{many} are too few to tell; about {count(needed)} are needed."
         more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far"
         more += ", from more clusters" * (e.clusters is not None)
-        more += f") for an interval only {points(tolerance)} {unit} wide, the tolerance"
+        more += f"): the interval is then {100 * tolerance:.2g} {unit} wide, no more than the tolerance"
         if needed > 4 * assessment.rows:
-            more += f"; {count(4 * assessment.rows)} rows make it about half as wide as now"
+            more += f"; {count(4 * assessment.rows)} rows halve today's width"
         more += ". Until then do not read the scores as probabilities"
         action = f"{action[:-1]}; then c{more}." if command else f"C{more}."
     example = text.example(assessment)
@@ -269,7 +270,7 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         trust,
         f"{'; '.join(told)}{f'; and {more} more' * (more > 0)}.",
         f"Calibrate by {short(by)}: fit one calibrator for each of the {len(rows)} groups.",
-        f"{reason} the tolerance, {tolerance:.3g}, by intervals that hold together for all groups",
+        f"{reason} the tolerance of {100 * tolerance:.3g} points, by intervals that hold for all groups",
         tolerance, None, f"calibrators = {{g: {each}\n    for g in set({key})}}\n{new}", tuple(shown),
     )  # fmt: skip
 
@@ -296,11 +297,8 @@ def _cost(assessment: Assessment, state: str) -> Verdict | None:
         saved, keep = number(ROWS * best.gain), f"keep the scores and {best.policy}"
         action = f"{action[:-1]}. Or {keep}: saves {saved} {held_out}."
         if helps:
-            each = f"each saves {saved}" if saved == recovered else f"they save {recovered} and {saved}"
-            action = (
-                f"Do one of the two: recalibrate and keep acting at {best.implied_threshold:.3g}, or {keep}; "
-            )
-            action += f"{each} {held_out}."
+            action = f"Recalibrate, and keep acting at {best.implied_threshold:.3g}: "
+            action += f"saves {recovered} {held_out}. Or {keep}: saves {saved}."
         if 0 < best.value < math.inf:
             ends = [f"{end:.3g}" for end in sorted((best.implied_threshold, best.value))]
             late = best.value < best.implied_threshold
@@ -336,9 +334,10 @@ def _where(assessment: Assessment, state: str) -> str:
         return f"Off for {len(bad)} of {counted(len(assessment.by_class), 'class')}: {names}."
     ranges = text.score_ranges(assessment, assessment.tolerance if state == TRUST else 0.0)
     if state == UNKNOWN and "too high" not in ranges and "too low" not in ranges:
-        near = text.dense_score(assessment)
-        no_error = f"No error found at any single score, and none ruled out: {near}."
-        return no_error if near else "Too few rows to tell at any score: none has ten rows near it."
+        near = text.example(assessment)
+        if near is None and NO_ERROR not in ranges:
+            return "Too few rows to tell at any score: none has ten rows near it."
+        return f"No error found at any single score, and none ruled out{f': {near[0]}' if near else ''}."
     subgroups = text.off_subgroups(assessment) if state in (CARE, DISTRUST) else ""
     return f"{ranges[0].upper()}{ranges[1:]}. {subgroups}".rstrip()
 
@@ -369,12 +368,13 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
 
 def _reason(estimate: Estimate, tolerance: float, state: str) -> str:
     """Return the rule applied, with its numbers."""
-    low, high = (number(end) if math.isfinite(end) else "unknown" for end in _ends(estimate))
+    low, high = (f"{100 * x:.3g}" if math.isfinite(x) else "unknown" for x in _ends(estimate))
+    limit = f"the tolerance of {100 * tolerance:.3g} points"
     return {
-        TRUST: f"the interval's upper end, {high}, is at most the tolerance, {tolerance:.3g}",
-        CARE: f"the interval's upper end, {high}, exceeds the tolerance, {tolerance:.3g}, and not twice that",
-        DISTRUST: f"the interval's lower end, {low}, exceeds the tolerance, {tolerance:.3g}",
-        UNKNOWN: f"the interval, {low} to {high}, is too wide to decide on the tolerance, {tolerance:.3g}",
+        TRUST: f"the interval's upper end, {high} points, is at most {limit}",
+        CARE: f"the interval's upper end, {high} points, exceeds {limit}, but not twice that",
+        DISTRUST: f"the interval's lower end, {low} points, exceeds {limit}",
+        UNKNOWN: f"the interval, {low} to {high} points, is too wide to decide on {limit}",
     }[state]
 
 
@@ -389,12 +389,10 @@ def _in_points(*numbers: float) -> str:
 
 
 def _gap(row: SubgroupResult, sign: int) -> str:
-    """Return the size of the mean gap of a group, in its direction: as of all rows, the posterior mean."""
+    """Return the size of the mean gap of a group, in its direction."""
     assert row.gap is not None
-    mean = row.estimate.mean_difference
-    value = sign * (row.gap.value if mean is None else -mean)
-    ends = sorted((sign * row.gap.low, sign * row.gap.high, value))
-    return _in_points(value, ends[0], ends[-1])
+    low, high = sorted((sign * row.gap.low, sign * row.gap.high))
+    return _in_points(sign * row.gap.value, low, high)
 
 
 def _name(row: SubgroupResult, what: str = "group") -> str:

@@ -73,7 +73,7 @@ def compare(result: Comparison, ax: Axes | None = None, *, figsize: Size = None)
 
 
 def groups(estimates: Mapping[Any, Estimate] | Estimate | EstimateTable | Assessment, ax: Axes | None = None,
-           *, overall: Any = None, figsize: Size = None) -> Axes:  # fmt: skip
+           *, overall: Any = None, most: int = 30, figsize: Size = None) -> Axes:  # fmt: skip
     """Draw the gaps or the errors of groups, the largest first, with the size of each at the right.
 
     Groups whose names are dates, such as "2026-05-04", are in the order of time.
@@ -90,6 +90,9 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | EstimateTable | Assess
     overall : Estimate, optional
         That of all rows together: a line, and a band for its interval. An estimate and the classes of an
         assessment have their own.
+    most : int, default 30
+        Groups or classes of an assessment or an estimate that are drawn, those with the largest errors.
+        Groups in the order of time, mappings and tables are drawn in full.
     figsize : pair of floats, optional
         Size of a new figure in inches.
 
@@ -97,10 +100,11 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | EstimateTable | Assess
     -------
     Axes
     """
+    shown = len(estimates) if isinstance(estimates, Mapping) else most
     if isinstance(estimates, Assessment):
         rows = estimates.by_group or estimates.by_class
         if all(row.gap is not None for row in rows) and rows:
-            return _gaps(rows, ax, figsize)
+            return _gaps(rows, ax, figsize, most)
         about = estimates.estimates["classwise"] if rows is estimates.by_class else estimates.estimate
         overall, estimates = overall or about, {row.name: row.estimate for row in rows}
     elif isinstance(estimates, Estimate):
@@ -109,21 +113,29 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | EstimateTable | Assess
         ordered, overall = list(zip(estimates.names, estimates.estimates, strict=True)), estimates.macro
         overall_name = "macro average"
     else:
-        ordered, overall_name = _ordered(list(estimates.items()), lambda estimate: estimate.value), "overall"
+        ordered = _ordered(list(estimates.items()), lambda estimate: estimate.value, shown)
+        overall_name = "overall"
+    rest = len(estimates) - len(ordered) if isinstance(estimates, Mapping) else 0
     estimates_shown = [estimate for _, estimate in ordered]
     names, sizes = [name for name, _ in ordered], _sizes([estimate.n for estimate in estimates_shown])
     ax, *_ = _rows(ax, names, estimates_shown, column=sizes, reach=overall, figsize=figsize)
     if overall is not None:
         ax.axvspan(overall.low, overall.high, color=house.ORANGE, alpha=0.16, linewidth=0, zorder=0.5)
         ax.axvline(overall.value, color=house.ORANGE, linewidth=1.4, zorder=1)
-    _key(ax, estimates_shown, overall, overall_name)
+    _key(ax, estimates_shown, overall, overall_name, title=_part(len(ordered), rest))
     return ax
 
 
-def _ordered(named: list[tuple[Any, Any]], size: Callable[[Any], float]) -> list[tuple[Any, Any]]:
-    """Return items by time if all their names are dates, and otherwise the largest first."""
-    dates = are_dates(name for name, _ in named)
-    return sorted(named, key=lambda item: str(item[0]) if dates else -size(item[1]))
+def _part(shown: int, rest: int) -> str | None:
+    """Return which part of the groups is shown, or nothing if it is all of them."""
+    return f"{shown} of {shown + rest}, the largest" if rest else None
+
+
+def _ordered(named: list[tuple[Any, Any]], size: Callable[[Any], float], most: int) -> list[tuple[Any, Any]]:
+    """Return all items by time if their names are dates, and otherwise the largest first."""
+    if are_dates(name for name, _ in named):
+        return sorted(named, key=lambda item: str(item[0]))
+    return sorted(named, key=lambda item: -size(item[1]))[:most]
 
 
 def _sizes(n: Sequence[float]) -> list[str]:
@@ -132,11 +144,12 @@ def _sizes(n: Sequence[float]) -> list[str]:
     return ["n" if integers else "effective n", *(grouped(round(rows)) for rows in n)]
 
 
-def _gaps(rows: Sequence[SubgroupResult], ax: Any, figsize: Size) -> Any:
+def _gaps(rows: Sequence[SubgroupResult], ax: Any, figsize: Size, most: int) -> Any:
     """Draw signed gaps, coloured by the side of 0 that the interval lies on."""
     from matplotlib.lines import Line2D
 
-    ordered = [row for _, row in _ordered([(row.name, row) for row in rows], lambda row: abs(row.gap.value))]
+    named = [(row.name, row) for row in rows]
+    ordered = [row for _, row in _ordered(named, lambda row: abs(row.gap.value), most)]
     gaps: list[Any] = [row.gap for row in ordered]
     column = _sizes([row.estimate.n for row in ordered])
     ax, *_ = _rows(ax, [row.name for row in ordered], gaps, column=column, figsize=figsize)
@@ -149,7 +162,8 @@ def _gaps(rows: Sequence[SubgroupResult], ax: Any, figsize: Size) -> Any:
         Line2D([], [], color=house.SIDE_COLORS[k], marker="o", ms=4.6, lw=1.6) for k in np.unique(side)
     ]
     labels = [house.SIDES[k] for k in np.unique(side)]
-    title = canvas.level_text(ordered[0].estimate.level)
+    part = _part(len(ordered), len(rows) - len(ordered))
+    title = "; ".join(filter(None, (canvas.level_text(ordered[0].estimate.level), part)))
     canvas.above(ax, [*entries, Line2D([], [], **wide)], [*labels, house.EXPECTED], title=title, **canvas.KEY)
     return ax
 
@@ -315,7 +329,11 @@ def _measured(estimates_shown: Sequence[Estimate]) -> tuple[str, str]:
 
 
 def _key(
-    ax: Any, estimates_shown: Sequence[Estimate], overall: Any = None, overall_name: str = "overall"
+    ax: Any,
+    estimates_shown: Sequence[Estimate],
+    overall: Any = None,
+    overall_name: str = "overall",
+    title: str | None = None,
 ) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -332,4 +350,4 @@ def _key(
             (Patch(color=house.ORANGE, alpha=0.16, lw=0), Line2D([], [], color=house.ORANGE, lw=1.4))
         )
         labels.append(f"{overall_name}, {overall.value:.3f}")
-    canvas.above(ax, entries, labels, **canvas.KEY)
+    canvas.above(ax, entries, labels, title=title, **canvas.KEY)

@@ -209,15 +209,16 @@ def costs(best: BestThreshold, level: float) -> Markup:
     """Draw the cost at every threshold, with the threshold in use and the best one with its interval."""
     log_odds, bottom, top = best._axes
     ends = (float(COST_THRESHOLDS[0]), float(COST_THRESHOLDS[-1])) if log_odds else (0.0, 1.0)
-    x, y = Axis(56.0, COMPACT - 70, *ends, log_odds), Axis(236.0, -170.0, bottom, top)
+    x, y = Axis(56.0, COMPACT - 70, *ends, log_odds), Axis(236.0, -170.0, 1000 * bottom, 1000 * top)
     cost = np.asarray(best.costs)
-    line = path(x(COST_THRESHOLDS), y(np.where(cost <= top, cost, np.nan)))
+    line = path(x(COST_THRESHOLDS), y(1000 * np.where(cost <= top, cost, np.nan)))
     low, high, at = x(np.clip((best.low, best.high, best.value), *ends)).tolist()
-    yours = f"your threshold {best.implied_threshold:.3g}: cost {number(best.cost_as_is)}"
+    yours = f"your threshold {best.implied_threshold:.3g}: cost {number(1000 * best.cost_as_is)}"
     where = {0.0: "always act", np.inf: "never act"}.get(
-        best.value, f"{best.value:.2g} ({percent(level)} interval {best.low:.2g} to {best.high:.2g})"
+        best.value, f"{best.value:.3g} ({percent(level)} interval {best.low:.3g} to {best.high:.3g})"
     )
-    least, up = f"best {where}: cost {number(best.cost)}", float(y(best.cost))
+    least = f"best {where}: cost {number(1000 * best.cost)}"
+    up, now = (float(y(1000 * each)) for each in (best.cost, best.cost_as_is))
     square: dict[str, Any] = {"width": 9.0, "height": 9.0, "fill": INK, "class_": "mark"}
     dot, orange = (
         {"r": 5, "fill": ORANGE, "class_": "dot orange"},
@@ -228,13 +229,13 @@ def costs(best: BestThreshold, level: float) -> Markup:
         text(yours, 18, 14, fill=INK, class_="known"),
         tag("circle", cx=6.5, cy=27.5, **dot),
         text(least, 18, 32, fill=INK, class_="known"),
-        text("cost per row", 0, 54),
+        text("cost per thousand rows", 0, 54),
         *_grid(x, 236.0, 66.0),
         *_grid(y, 56.0, COMPACT - 14),
         tag("path", d=line, fill="none", stroke=BLUE, stroke_width=2, class_="curve blue"),
         tag("line", x1=low, x2=high, y1=up, y2=up, stroke_width=3, **orange),
         tag("circle", cx=at, cy=up, **dot),
-        tag("rect", x=float(x(best.implied_threshold)) - 4.5, y=float(y(best.cost_as_is)) - 4.5, **square),
+        tag("rect", x=float(x(best.implied_threshold)) - 4.5, y=now - 4.5, **square),
         text("threshold", COMPACT / 2, 270, text_anchor="middle"),
     ]
     words = f"{yours}; {least}."

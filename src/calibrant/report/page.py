@@ -71,7 +71,7 @@ def page(assessment: Assessment) -> str:
     )
     by_class = (curves for curves in assessment.curves.values() if isinstance(curves, ByClass))
     rejected = wording.is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
-    example = wording.example_score(picture.curve)
+    example = wording.example_score(picture.curve, rejected)
     transfer, level = assessment.probability_transfer, assessment.level
     return _rendered(
         "page.html.j2",
@@ -170,6 +170,7 @@ def _templates() -> Environment:
     }
     environment.filters |= {
         "points": points,
+        "points_like": lambda share, text: f"{100 * share:.{len(text.partition('.')[2])}f}",
         "points_with_ends": lambda estimate: points_with_ends(estimate.value, estimate.low, estimate.high),
         "with_ends": lambda estimate: with_ends(estimate.value, estimate.low, estimate.high),
         "count": count,
