@@ -385,7 +385,10 @@ def test_a_direction_is_named_only_where_the_mean_is_off_too(many):
 def test_a_rejected_test_with_an_interval_from_0_says_that_the_size_is_uncertain(many):
     unsure = replace(said(many, value=0.01, low=0.0, high=0.07, p=0.004), by_group=())
     assert SIZE_UNKNOWN in unsure.summary
-    assert unsure.verdict.headline == "500 rows are too few to tell how far off the scores are."
+    assert (
+        unsure.verdict.headline
+        == f"500 rows are too few to tell; about {unsure.verdict.rows_needed:,} are needed."
+    )
 
 
 def agree(text, estimate, scale=1):
@@ -469,7 +472,7 @@ def test_a_page_words_the_null_as_the_verdict_does(one, many):
 
 
 def test_a_class_is_named_in_the_verdict(one):
-    assert one.verdict.headline.startswith("Scores of class 1 too high by")
+    assert one.verdict.headline.startswith("Scores of class 1 are too high by")
     assert "comes true" in one.verdict.trust
     assert "The scores of class 1 are too high by" in one.summary
 
@@ -555,7 +558,10 @@ def test_nothing_is_said_of_scores_that_no_row_has():
 
 def test_a_few_rows_are_too_few_to_tell():
     found = calibrant.assess([1, 0, 1], [0.3, 0.2, 0.4], rng=0)
-    assert found.verdict.headline == "3 rows are too few to tell how far off the scores are."
+    assert (
+        found.verdict.headline
+        == f"3 rows are too few to tell; about {found.verdict.rows_needed:,} are needed."
+    )
     assert found.verdict.where == "Too few rows to tell at any score: none has ten rows near it."
 
 

@@ -87,7 +87,7 @@ def test_more_than_twelve_classes_have_no_places():
 
 def test_it_says_what_interval_and_test_allow():
     found = whole_rows()
-    assert re.match(r"Class probabilities off by [\d.]+ points in sum\.$", found.verdict.headline)
+    assert re.match(r"Class probabilities are off by [\d.]+ points in sum\.$", found.verdict.headline)
     assert "wolf takes" in found.verdict.where
     assert re.search(r"Per row on average, wolf takes [\d.]+ points of probability from cat", found.summary)
     assert "dog takes" not in found.summary
@@ -112,7 +112,7 @@ def test_without_rejection_no_pair_is_named():
 
 def test_of_many_classes_only_the_bound_is_claimed():
     found = too_many_classes()
-    assert found.verdict.headline == "Class probabilities off by at least 5.0 points in sum."
+    assert found.verdict.headline == "Class probabilities are off by at least 5.0 points in sum."
     assert re.search(
         r"at least 5.0 points in sum \(among 3 classes [\d.]+ points of it can be", found.summary
     )

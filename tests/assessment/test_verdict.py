@@ -70,9 +70,9 @@ def test_the_interval_and_the_tolerance_decide(off, low, high, state):
 
 def test_the_reason_has_the_numbers_of_the_rule(off):
     assert interval(off, 0.031, 0.05).verdict.reason == (
-        "the interval's lower end, 0.0310, exceeds the tolerance, 0.02"
+        "the interval's lower end, 3.1 points, exceeds the tolerance of 2 points"
     )
-    assert "0.0120, is at most the tolerance, 0.02" in interval(off, 0.0, 0.012).verdict.reason
+    assert "1.2 points, is at most the tolerance of 2 points" in interval(off, 0.0, 0.012).verdict.reason
 
 
 def test_rows_needed_make_the_interval_as_narrow_as_the_tolerance(off):
@@ -81,7 +81,9 @@ def test_rows_needed_make_the_interval_as_narrow_as_the_tolerance(off):
     assert rows_needed(2000, found.estimate, 0.1) == 2000
     assert rows_needed(1234, found.estimate, 0.1) == 1300  # two digits, rounded up
     assert found.verdict.rows_needed == 50_000
+    assert found.verdict.headline == "2,000 rows are too few to tell; about 50,000 are needed."
     assert "ollect about 50,000 rows in all (2,000 so far)" in found.verdict.action
+    assert "8,000 rows halve today's width" in found.verdict.action  # four times as many
     # An interval as narrow as the tolerance decides wherever it lies.
     assert not [
         low for low in np.linspace(0, 0.1, 50) if interval(off, low, low + 0.0199).verdict.rows_needed
@@ -249,6 +251,32 @@ def test_ranges_with_few_rows_have_no_side():
     assert re.search(
         r"[Tt]oo high .*; too few rows to tell below 0\.[34]\d* and above 0\.[56]", found.verdict.where
     )
+
+
+def test_the_share_of_rows_that_are_off_is_that_of_the_data(off):
+    first, last, share = re.match(
+        r"Too high from ([\d.]+) to ([\d.]+) \((\d+) % of the rows", off.verdict.where
+    ).groups()
+    _, score = rows()
+    within = 100 * np.mean((score >= float(first)) & (score < float(last)))
+    assert float(share) == pytest.approx(min(within, 99), abs=1.5)  # the histogram has cells
+
+
+def test_where_nothing_can_be_told_the_words_the_table_and_the_look_up_use_one_score():
+    rng = np.random.default_rng(0)
+    score = rng.beta(0.8, 0.8, 150)
+    found = calibrant.assess(rng.random(150) < score**1.6, score, rng=0)
+    assert found.verdict.state == "cannot tell yet"
+    said = re.search(r"a score of ([\d.]+) comes true", found.verdict.where)[1]
+    page = found.html()
+    assert f'"example":{said},' in page
+    assert re.search(rf'class=example><th scope="row">{float(said):.2f}<', page)
+
+
+def test_totals_that_rule_out_an_error_of_0_are_named_beside_an_interval_that_does_not(off):
+    wide, alone = interval(off, 0.0, 0.3), "By these totals alone the error is at least "
+    assert f"{alone}{100 * off.balance.low:.1f} points" in wide.summary
+    assert alone not in off.summary
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -69,9 +69,11 @@ def test_the_gap_of_a_group_is_that_of_its_rows():
     for row in found.by_group:
         held = group == int(row.name)
         p, y = score[held], outcome[held]
-        assert row.gap.value == pytest.approx(y.mean() - p.mean())
+        assert row.gap.value == -row.estimate.mean_difference
+        raw = y.mean() - p.mean()
         z = row.gap.expected / np.sqrt(np.mean(p * (1 - p)) / p.size)
-        assert row.gap.high - row.gap.value == pytest.approx(z * np.std(y - p) / np.sqrt(p.size))
+        assert row.gap.high - raw == pytest.approx(z * np.std(y - p) / np.sqrt(p.size))
+        assert raw - row.gap.low == pytest.approx(row.gap.high - raw)
     off, fine = sorted(found.by_group, key=lambda row: -abs(row.gap.value))
     assert abs(off.gap.value) > off.gap.expected
     assert abs(fine.gap.value) < fine.gap.expected
@@ -83,6 +85,17 @@ def test_classes_are_groups_of_a_class_wise_result(many):
     assert written(plot.groups(many)) == given
     assert written(plot.groups(many.estimate)) == given
     assert len(plot.small_multiples(many)) == 3
+
+
+def test_of_many_groups_the_largest_are_drawn(binary, many):
+    names = [row.name for row in many.by_class]
+    ax = plot.groups(many, most=2)
+    assert [label.get_text() for label in ax.get_yticklabels()] == names[:2]
+    assert "2 of 3, the largest" in written(ax)
+    signed = plot.groups(binary, most=1)
+    assert len(signed.get_yticklabels()) == 1
+    assert any(text.endswith(f"1 of {len(binary.by_group)}, the largest") for text in written(signed))
+    assert not any("the largest" in text for text in written(plot.groups(many)))
 
 
 def test_models_are_drawn_from_assessments(binary):

@@ -15,7 +15,7 @@ from calibrant.inputs import house_style as house
 from calibrant.report import chart
 from calibrant.report.page import picture_of
 
-LEFT, TOP, SIDE, *_ = chart.WIDE
+LEFT, TOP, SIDE, *_ = chart.FRAME
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -52,10 +52,9 @@ def few():
     return calibrant.reliability_curve(rng.random(20) < score, score)
 
 
-@pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("log_odds", [False, True])
-def test_both_axes_have_the_same_range_on_a_square(narrow, log_odds):
-    svg = picture_of(saturated()).svg("one", log_odds=log_odds, narrow=narrow)
+def test_both_axes_have_the_same_range_on_a_square(log_odds):
+    svg = picture_of(saturated()).svg("one", log_odds=log_odds)
     (box,) = elements(svg, "rect", "box")
     assert box.get("width") == box.get("height")
     left, top, side = map(float, ET.fromstring(str(svg)).get("data-frame").split())
@@ -67,14 +66,12 @@ def test_both_axes_have_the_same_range_on_a_square(narrow, log_odds):
     assert labels[: len(ticks)] == [each.text for each in ticks]
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_type_is_at_least_11_pixels_where_it_is_shown(narrow, levels):
-    shown = 350 if narrow else 564  # pixels of the drawing on a phone, and beside a table
-    drawn = [picture_of(binary()).svg("a", narrow=narrow), levels.svg("b", log_odds=True, narrow=narrow)]
-    drawn += [chart.certainty(binary().estimate)] if narrow else []
-    for svg in drawn:
+def test_type_is_at_least_11_pixels_where_it_is_shown(levels):
+    shown = 350  # pixels of the drawing on a phone; beside a table the style sets the size of the type
+    drawn = [picture_of(binary()).svg("a"), levels.svg("b", log_odds=True)]
+    for svg in [*drawn, chart.certainty(binary().estimate)]:
         width = float(ET.fromstring(str(svg)).get("viewBox").split()[2])
-        assert width == 360 or not narrow or width == pytest.approx(362)
+        assert width == 360 or width == pytest.approx(362)
         assert min(float(each.get("font-size")) for each in elements(svg, "text")) * shown / width >= 11
 
 
@@ -130,7 +127,7 @@ def test_the_histogram_is_mirrored_and_its_maxima_are_labelled():
     assert min(numbers(up)) < zero
     tip = [max(map(float, re.findall(r"V([\d.]+)", each.get("d")))) for each in (up, down)]
     assert tip[0] == pytest.approx(zero, abs=0.06)
-    assert tip[1] == pytest.approx(chart.WIDE.foot, abs=0.06)
+    assert tip[1] == pytest.approx(chart.FRAME.foot, abs=0.06)
     assert {f"{positive.max():.0f}", f"{negative.max():.0f}"} <= {*words(svg)}
     assert "rows by score and outcome" in words(svg)
     assert "rows by score and outcome, log scale" in words(picture_of(saturated()).svg("two"))
@@ -170,7 +167,7 @@ def test_impossible_confidences_are_shaded():
 
 def test_every_drawing_has_a_title_and_a_description(levels):
     drawn = [
-        picture_of(binary()).svg("a", narrow=True, paper=True),
+        picture_of(binary()).svg("a", paper=True),
         levels.svg("b", log_odds=True),
         chart.thumbnail({"": binary().curve}, "<all>", "c"),
         chart.thumbnail({"<a>": binary().curve, "b": binary().curve}, "<all>", "d", coarse=True),

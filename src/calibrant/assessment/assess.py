@@ -79,43 +79,20 @@ class AssessedGroup:
 
 @dataclass(frozen=True, eq=False)
 class AssessmentInputs:
-    """What an assessment is made of.
+    """What an assessment is made of."""
 
-    Attributes
-    ----------
-    questions : sequence of Question
-        That of the headline first.
-    names : tuple of str
-        What the classes are called.
-    by_estimator : sequence of str
-        Estimators that measure the headline beside the default.
-    groups : sequence of Group
-    accuracy : Balance or None
-        Mean confidence against accuracy, where it is known from sums and from no question.
-    scores : callable
-        Returns proper scores with their parts, and the temperature map of more than two classes, fitted to
-        all rows, or None.
-    rows, digest : int, str
-        Number of rows, and what identifies them.
-    name, command : str, optional
-    data : Predictions or None
-        The rows, where they are at hand.
-    decision : pair of Question and Cost, or None
-        What acting on the scores is asked to cost.
-    """
-
-    tasks: Sequence[CalibrationTask]
-    names: tuple[str, ...]
-    by_estimator: Sequence[str]
+    tasks: Sequence[CalibrationTask]  # that of the headline first
+    names: tuple[str, ...]  # what the classes are called
+    by_estimator: Sequence[str]  # estimators that measure the headline beside the default
     groups: Sequence[AssessedGroup]
-    accuracy: Balance | None
+    accuracy: Balance | None  # mean confidence against accuracy, where sums know it and no task does
     scores: Callable[[], Scores]
     rows: int
-    digest: str
+    digest: str  # identifies the rows
     name: str | None
     command: str | None
-    data: Predictions | None = None
-    decision: tuple[CalibrationTask, Cost] | None = None
+    data: Predictions | None = None  # the rows, where they are at hand
+    decision: tuple[CalibrationTask, Cost] | None = None  # what acting on the scores is asked to cost
 
 
 @one_blas_thread()
@@ -316,19 +293,8 @@ def _jobs(
 ) -> dict[Job, Callable[[], Any]]:
     """Return what is left to do where the estimates are known, none of which needs another.
 
-    Parameters
-    ----------
-    material : Material
-    shown : Question
-        The one that is pictured.
-    estimates : mapping
-        Filled before the first job is done.
-    scores : callable
-        Waits for what `material.scores` returns.
-    options : dict
-        Level, seed and number of resamples of every estimate.
-    begin : callable
-        Begins beside all else what needs no estimate and shares nothing with one.
+    `estimates` is filled before the first job is done, and `scores` waits for what `material.scores` returns.
+    `begin` begins beside all else what needs no estimate and shares nothing with one.
     """
     level, seed = options["level"], options["rng"]
     jobs: dict[Job, Callable[[], Any]] = {}

@@ -54,8 +54,8 @@ LISTED = 3
 SPARSE, END_SHARE = 0.05, 0.02
 # Share of rows that must be off for the example to be the score that is furthest off.
 OFF_SHARE = 0.1
-# Tenths of a gain in words, from that on which a simpler map is worth naming.
-TENTHS = {5: "half", 6: "six tenths", 7: "seven tenths", 8: "eight tenths", 9: "nine tenths"}
+# Share of a gain from which on a simpler map is worth naming.
+WORTH_NAMING = 0.45
 
 
 def called(name: str | None, what: str = "class") -> str:
@@ -100,8 +100,8 @@ def deviation(assessment: Assessment) -> str:
     if notion.reading.about_confidence and direction:
         return "Overconfident" if direction > 0 else "Underconfident"
     if notion.is_binary and direction:
-        return f"Scores of {called(assessment.pos_label)} too {'high' if direction > 0 else 'low'}"
-    return "Class probabilities off" if notion.canonical or notion.classwise else "Off"
+        return f"Scores of {called(assessment.pos_label)} are too {'high' if direction > 0 else 'low'}"
+    return f"{'Class probabilities' if notion.canonical or notion.classwise else 'The scores'} are off"
 
 
 def error_sentence(assessment: Assessment) -> str:
@@ -491,12 +491,11 @@ def advice(assessment: Assessment) -> str:
         return f"Dividing the logits by a temperature of {recalibration.temperature:.3g} would {what}{among}."
     finite = np.isfinite([recalibration.by_temperature, recalibration.gain.value]).all()
     simple = recalibration.by_temperature / recalibration.gain.value if finite else 0.0
-    tenths = TENTHS.get(round(10 * simple), "all" if simple > 0.95 else "")
-    known = recalibration.temperature is not None and tenths
-    temperature_note = (
-        f"; a temperature of {recalibration.temperature:.3g} does {tenths} of it" if known else ""
-    )
-    return f"Recalibrating would {what}{temperature_note}."
+    note = ""
+    if recalibration.temperature is not None and simple >= WORTH_NAMING:
+        part = min(100 * simple, 100)
+        note = f"; a temperature of {recalibration.temperature:.3g} does {part:.0f} % of it"
+    return f"Recalibrating would {what}{note}."
 
 
 def gain_sentence(assessment: Assessment) -> str:

@@ -172,17 +172,16 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         headline, action, command = f"The scores are probabilities to within {high} {unit}.", DO_NOTHING, None
         facts = [f"on average the scores are within {high} {unit} of the observed frequencies"]
     elif state == CARE:
-        headline = f"The scores are off by {value} {unit} on average, and by no more than {high}."
+        headline = f"The scores are off by at most {high} {unit} on average."
         facts = [f"the error may exceed {points(tolerance)} {unit}, but not {high}", *sums]
         if command is None:
             action = f"{DO_NOTHING[:-1]}, if an error of {high} {unit} does no harm."
     elif state == DISTRUST:
-        headline = f"{text.deviation(assessment)} by {least if e.lower_bound else f'{value} {unit}'}."
-        if headline.startswith("Off"):
-            headline = f"The scores are off{headline[3:-1]} on average."
+        wrong = text.deviation(assessment)
+        mean = " on average" * (wrong.endswith("off") and not get_notion(assessment.notion).canonical)
         if get_notion(assessment.notion).classwise:
-            mean = points(1 / len(assessment.classes))
-            headline = f"{headline[:-1]} on average, of a mean probability of {mean}."
+            mean += f", of a mean probability of {points(1 / len(assessment.classes))}"
+        headline = f"{wrong} by {least if e.lower_bound else f'{value} {unit}'}{mean}."
         if ratio:
             times, words = ratio.partition(" (")[0].split(" ", 1)
             headline = (

@@ -46,9 +46,7 @@ class Frame(NamedTuple):
     size: int
 
 
-# The drawing of a wide page, and one 360 pixels wide.
-WIDE = Frame(66.0, 26.0, 524.0, 590.0, 680.0, 100.0, 14)
-NARROW = Frame(50.0, 24.0, 298.0, 348.0, 424.0, 76.0, 12)
+FRAME = Frame(50.0, 24.0, 298.0, 348.0, 424.0, 76.0, 12)
 COMPACT = 360.0  # width of drawings that stand on every page
 TINT, SLIVER = 0.22, 0.015  # opacity of a band at its strongest, and least share of the axis of one colour
 SIDE_CLASSES = ("too-high", "too-low", "in-line")
@@ -76,20 +74,19 @@ class Picture:
         """Lowest and highest score and frequency of the log-odds axes."""
         return appearance.log_odds_limits(self.curve)
 
-    def svg(self, name: str, *, log_odds: bool = False, narrow: bool = False, paper: bool = False) -> Markup:
+    def svg(self, name: str, *, log_odds: bool = False, paper: bool = False) -> Markup:
         """Draw it on even or log-odds axes; on paper of its own where the page may be dark."""
-        frame = NARROW if narrow else WIDE
-        left, top, side, right, foot, _, size = frame
+        left, top, side, right, foot, _, size = FRAME
         ends, bottom = self.ends if log_odds else (0.0, 1.0), top + side
         x, y = Axis(left, side, *ends, log_odds), Axis(bottom, -side, *ends, log_odds)
         width, height, curve = right + 14.0, foot + 3.4 * size, self.curve
         too_low, too_high = (_side(k, "fill", "halo") | HALO for k in (1, 0))
         parts = [
             *([tag("rect", width=width, height=height, fill="#fff")] if paper else []),
-            *_frame(frame, x, y, self.axis_names, curve),
-            *_histogram(frame, x, curve),
+            *_frame(x, y, self.axis_names, curve),
+            *_histogram(x, curve),
             *([] if curve.discrete else _bins(self.odds.diagram if log_odds else self.diagram, x, y)),
-            *_line(curve, x, y, 2.2 if narrow else 3.0),
+            *_line(curve, x, y),
             *_single_rows(curve, x, y, 0.6 * size),
             text(SIDES[1], left + 8, top + 2.1 * size, size, **too_low),
             text(SIDES[0], right - 8, bottom - 1.3 * size, size, text_anchor="end", **too_high),
@@ -347,13 +344,13 @@ def _size(rows: float, n: float) -> str:
     return counted(round(rows), "row") if size_name(n) == "rows" else f"effective n {rows:,.0f}"
 
 
-def _histogram(frame: Frame, x: Axis, curve: ReliabilityCurve) -> list[Markup]:
+def _histogram(x: Axis, curve: ReliabilityCurve) -> list[Markup]:
     """Return the rows with the outcome upwards and those without it downwards, on one scale."""
     at, *counts = appearance.cells(curve, x.odds)
     tops, log = [float(rows.max(initial=0.0)) for rows in counts], appearance.dwarfed(*counts)
     if not max(tops) > 0:
         return []
-    first, _, _, right, foot, strip, size = frame
+    first, _, _, right, foot, strip, size = FRAME
     scaled, title = np.log1p if log else np.asarray, f"{size_name(curve.n)} by score and outcome"
     up, down = (float(scaled(max(top, 1e-9))) for top in tops)
     up, down = max(up, 0.15 * down), max(down, 0.15 * up)  # room for the label of the smaller side
@@ -384,9 +381,9 @@ def _histogram(frame: Frame, x: Axis, curve: ReliabilityCurve) -> list[Markup]:
     return parts
 
 
-def _frame(frame: Frame, x: Axis, y: Axis, names: tuple[str, str], curve: ReliabilityCurve) -> list[Markup]:
+def _frame(x: Axis, y: Axis, names: tuple[str, str], curve: ReliabilityCurve) -> list[Markup]:
     """Return the grid, ticks, the diagonal, and the names of the axes."""
-    left, top, side, right, foot, strip, size = frame
+    left, top, side, right, foot, strip, size = FRAME
     first = max(x.low, curve.support[0] if get_notion(curve.notion).top else 0.0)
     shade = {"x": left, "y": top, "width": float(x(first)) - left, "height": side, "fill_opacity": "0.4"}
     middle, named = {"text_anchor": "middle"}, {"fill": INK, "class_": "known"}

@@ -113,7 +113,7 @@ def page(assessment: Assessment) -> str:
 def fragment(assessment: Assessment) -> str:
     """Return a piece for notebooks: the verdict, the picture and the estimates, without script or style."""
     picture = picture_of(assessment)
-    drawn = picture.svg(f"calibrant-{assessment.digest[:12]}", log_odds=False, narrow=True, paper=True)
+    drawn = picture.svg(f"calibrant-{assessment.digest[:12]}", paper=True)
     return _rendered("fragment.html.j2", a=assessment, v=assessment.verdict, picture=drawn)
 
 
