@@ -173,7 +173,7 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         facts = [f"on average the scores are within {high} {unit} of the observed frequencies"]
     elif state == CARE:
         headline = f"The scores are off by at most {high} {unit} on average."
-        facts = [f"the error may exceed {points(tolerance)} {unit}, but not {high}", *sums]
+        facts = [f"the error may exceed {100 * tolerance:.3g} {unit}, but not {high}", *sums]
         if command is None:
             action = f"{DO_NOTHING[:-1]}, if an error of {high} {unit} does no harm."
     elif state == DISTRUST:
@@ -182,11 +182,6 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         if get_notion(assessment.notion).classwise:
             mean += f", of a mean probability of {points(1 / len(assessment.classes))}"
         headline = f"{wrong} by {least if e.lower_bound else f'{value} {unit}'}{mean}."
-        if ratio:
-            times, words = ratio.partition(" (")[0].split(" ", 1)
-            headline = (
-                f"Scores of {text.called(assessment.pos_label)} are {float(times):.2g} {words} on average."
-            )
         facts = sums
     elif e.lower_bound:
         headline, facts = "Too many classes to tell.", [f"the error is {least}, and has no upper bound"]
@@ -196,10 +191,8 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         span = f"anything from {low} to {high} {unit}"
         facts = [f"on average the scores may be off by {span}"]
         if rejected:
-            answer, signs = (
-                "Not yet",
-                f"there are signs that the scores are off ({p_text(e)}, H0: calibrated)",
-            )
+            answer = "Not yet"
+            signs = f"there are signs that the scores are off ({p_text(e)}, H0: calibrated)"
             facts = [f"{signs}, but {many} cannot show by how much: {span} on average"]
         needed = rows_needed(assessment.rows, e, tolerance)
         assert needed is not None  # the interval has an upper end
@@ -211,6 +204,9 @@ def _error(assessment: Assessment, state: str) -> Verdict:
             more += f"; {count(4 * assessment.rows)} rows halve today's width"
         more += ". Until then do not read the scores as probabilities"
         action = f"{action[:-1]}; then c{more}." if command else f"C{more}."
+    if ratio and state in (CARE, DISTRUST):
+        times, words = ratio.partition(" (")[0].split(" ", 1)
+        headline = f"Scores of {text.called(assessment.pos_label)} are {float(times):.2g} {words} on average."
     example = text.example(assessment)
     if example is not None and (state not in (DISTRUST, UNKNOWN) or example[1]):
         facts.append(example[0])
@@ -354,15 +350,13 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
     command = f"{fit}\ncalibrator.predict_proba(new_scores)"
     if recalibration.command is not None:
         command = "\n".join(filter(None, (recalibration.command, recalibration.apply_command)))
-    before, after = recalibration.before, recalibration.after
-    if after >= before:
+    e, after = assessment.estimates[assessment.curve_notion], recalibration.after
+    if after >= e.value:
         return "Recalibrate, which lowers the log loss.", command
-    left = f"to {points(after)}" if after >= 0.0005 else "to less than 0.05"
-    shown = text.by_shown(assessment)
-    return (
-        f"Recalibrate: cuts the error from {points(before)} {left} points{shown}, on held-out rows.",
-        command,
-    )
+    before, _, _ = points_with_ends(e.value, e.low, e.high)
+    left = points(after) if after >= 0.0005 else "less than 0.05"
+    shown = f"{text.by_shown(assessment)}, on held-out rows"
+    return f"Recalibrate: cuts the error from {before} to {left} points{shown}.", command
 
 
 def _reason(estimate: Estimate, tolerance: float, state: str) -> str:
