@@ -378,8 +378,9 @@ def test_a_direction_is_named_only_where_the_mean_is_off_too(many):
     assert wording.error_sentence(found) == f"The calibration error is {expected} (H0: calibrated)."
     under = said(many, **sure, balance=Balance(100, 90, 86, -0.04, -0.05, -0.03), over=0.0)
     assert wording.deviation(under) == "Underconfident"
-    assert wording.deviation(said(many, **sure, over=0.5)) == "Off"
-    assert wording.deviation(said(many, **sure, balance=Balance(100, 89, 90, 0.01, -0.01, 0.03))) == "Off"
+    assert wording.deviation(said(many, **sure, over=0.5)) == "The scores are off"
+    unsure = said(many, **sure, balance=Balance(100, 89, 90, 0.01, -0.01, 0.03))
+    assert wording.deviation(unsure) == "The scores are off"
 
 
 def test_a_rejected_test_with_an_interval_from_0_says_that_the_size_is_uncertain(many):
@@ -570,7 +571,7 @@ def test_ranges_on_either_side_of_the_diagonal_are_named():
     score = rng.random(2000)
     found = calibrant.assess(rng.random(2000) < 0.25 + 0.5 * score, score, rng=0)
     assert re.match(
-        r"Too high .* \(by up to [\d.]+ points\); too low .*; no error found (from|below|above) ",
+        r"Too high .* \(\d+ % of the rows, by up to [\d.]+ points\); too low .*; no error found (from|below|above) ",
         found.verdict.where,
     )
 
@@ -582,8 +583,8 @@ def example_of(score, chance, **options):
     """Return the score that the verdict takes as its example, and the assessment."""
     rng = np.random.default_rng(0)
     found = calibrant.assess(rng.random(score.size) < chance(score), score, rng=0, **options)
-    said = re.search(r"a score of (\S+) .*? \(\S+( %)? to \S+( %)?\)", found.verdict.trust)
-    assert float(said[1]) == pytest.approx(wording.example_score(found.curve), rel=0.005)
+    said = re.search(r"a score of (\S+) .*? \((95 % interval )?\S+( %)? to \S+( %)?\)", found.verdict.trust)
+    assert float(said[1]) == pytest.approx(wording.example_score(found.curve, rejected=True), rel=0.005)
     return float(said[1]), found
 
 

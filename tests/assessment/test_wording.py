@@ -133,7 +133,7 @@ def test_estimates_say_what_their_number_is():
 def test_comparisons_name_their_hypothesis():
     y, p = binary()
     difference = calibrant.compare(y, {"a": p, "b": p**2}, rng=0).differences["b"]
-    assert re.search(P_VALUE + r" \(H0: equal calibration errors\)$", str(difference))
+    assert re.search(P_VALUE + r" \(H0: equal calibration errors\)\n", str(difference))
 
 
 def test_numbers_are_worded():

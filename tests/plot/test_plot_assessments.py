@@ -81,21 +81,23 @@ def test_the_gap_of_a_group_is_that_of_its_rows():
 
 def test_classes_are_groups_of_a_class_wise_result(many):
     by_class = {row.name: row.estimate for row in many.by_class}
-    given = written(plot.groups(by_class, overall=many.estimate))
-    assert written(plot.groups(many)) == given
-    assert written(plot.groups(many.estimate)) == given
+    assert written(plot.groups(many.estimate)) == written(plot.groups(by_class, overall=many.estimate))
+    signed = plot.groups(many)
+    ordered = sorted(many.by_class, key=lambda row: -abs(row.gap.value))
+    assert [label.get_text() for label in signed.get_yticklabels()] == [row.name for row in ordered]
+    assert signed.get_xlabel() == house.GAP
     assert len(plot.small_multiples(many)) == 3
 
 
 def test_of_many_groups_the_largest_are_drawn(binary, many):
     names = [row.name for row in many.by_class]
-    ax = plot.groups(many, most=2)
+    ax = plot.groups(many.estimate, most=2)
     assert [label.get_text() for label in ax.get_yticklabels()] == names[:2]
     assert "2 of 3, the largest" in written(ax)
     signed = plot.groups(binary, most=1)
     assert len(signed.get_yticklabels()) == 1
     assert any(text.endswith(f"1 of {len(binary.by_group)}, the largest") for text in written(signed))
-    assert not any("the largest" in text for text in written(plot.groups(many)))
+    assert not any("the largest" in text for text in written(plot.groups(many.estimate)))
 
 
 def test_models_are_drawn_from_assessments(binary):

@@ -151,6 +151,7 @@ def test_commands_can_be_copied(visit):
 def test_touch_reads_off_too(visit):
     page = visit("binary", has_touch=True)
     before = reading(page)
+    page.locator("#even").scroll_into_view_if_needed()
     box = page.locator("#even").bounding_box()
     page.touchscreen.tap(box["x"] + 0.3 * box["width"], box["y"] + 0.4 * box["height"])
     assert reading(page) != before

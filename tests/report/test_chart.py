@@ -231,8 +231,8 @@ def test_costs_have_two_marks_on_their_line(best):
     assert float(yours.get("x")) + 4.5 == pytest.approx(x(best.implied_threshold), abs=0.01)
     assert float(yours.get("y")) < float(dot.get("cy"))
     text = " ".join(words(svg))
-    assert "your threshold 0.1: cost 0.5" in text
-    assert f"best {best.value:.2g} (95 % interval" in text
+    assert f"your threshold 0.1: cost {1000 * best.cost_as_is:.0f}" in text
+    assert f"best {best.value:.3g} (95 % interval" in text
     (line,) = elements(svg, "path", "curve")
     assert len(numbers(line)) > 20
 

@@ -355,8 +355,9 @@ class Assessment(Printed, Serializable):
             yield self.advice
         yield estimate_table("notion", list(self.estimates.items()))
         yield "p: H0 is that the model is calibrated."
-        yield from (f"{name}: {line}" for name, each in self.estimates.items() for line in each.remarks)
-        yield from (f"{name}: {line}" for name, each in self.estimates.items() for line in each.cautions)
+        for name, each in self.estimates.items():  # the summary has the remarks of the headline
+            remarks = () if name == self.notion else each.remarks
+            yield from (f"{name}: {line}" for line in (*remarks, *each.cautions))
         if self.scores:
             head = ["score", "of", "value", "calibration", "resolution", "uncertainty"]
             yield Table(head, [_score_cells(score) for score in self.scores], names=2)

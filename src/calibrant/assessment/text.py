@@ -142,8 +142,9 @@ def transfer_sentence(assessment: Assessment) -> str:
 
 def summary(assessment: Assessment) -> list[str]:
     """Return a few sentences: the error, who takes from whom, the balance, what stands out."""
-    writers = (error_sentence, transfer_sentence, balance, rejected_subgroups)
-    return [line for line in (write(assessment) for write in writers) if line]
+    first = [error_sentence(assessment), *assessment.estimate.remarks]
+    writers = (transfer_sentence, balance, rejected_subgroups)
+    return [*first, *(line for line in (write(assessment) for write in writers) if line)]
 
 
 def off_subgroups(assessment: Assessment) -> str:
