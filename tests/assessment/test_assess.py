@@ -571,7 +571,8 @@ def test_ranges_on_either_side_of_the_diagonal_are_named():
     score = rng.random(2000)
     found = calibrant.assess(rng.random(2000) < 0.25 + 0.5 * score, score, rng=0)
     assert re.match(
-        r"Too high .* \(\d+ % of the rows, by up to [\d.]+ points\); too low .*; no error found (from|below|above) ",
+        r"Too high .* \(\d+ % of the rows, by up to [\d.]+ points\); too low .*; "
+        r"no error found (from|below|above) ",
         found.verdict.where,
     )
 
