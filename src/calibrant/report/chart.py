@@ -351,7 +351,8 @@ def _histogram(x: Axis, curve: ReliabilityCurve) -> list[Markup]:
     if not max(tops) > 0:
         return []
     first, _, _, right, foot, strip, size = FRAME
-    scaled, title = np.log1p if log else np.asarray, f"{size_name(curve.n)} by score and outcome"
+    scaled, title = np.log1p if log else np.asarray, "by score and outcome"
+    title = f"{'rows' if size_name(curve.n) == 'rows' else 'effective n'} {title}"
     up, down = (float(scaled(max(top, 1e-9))) for top in tops)
     up, down = max(up, 0.15 * down), max(down, 0.15 * up)  # room for the label of the smaller side
     unit = strip / (up + down)
