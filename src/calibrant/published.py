@@ -74,6 +74,11 @@ def ece(
     float
         NaN for a convex estimator with one bin and a score equal to its centre (their 0/0).
 
+    See Also
+    --------
+    calibrant.ece : The corrected estimators.
+    errors_many : Several samples and estimators at once.
+
     Examples
     --------
     >>> y_true = [0, 1, 1, 0]
@@ -110,7 +115,29 @@ def ece(
 def errors(
     scores: ArrayLike, outcomes: ArrayLike, *, notion: str, estimator: str, n_classes: int | None = None
 ) -> _Floats:
-    """Return the authors' ECE of each of R samples at once, shape (R,): `errors_many` of one estimator."""
+    """Return the authors' ECE of each of R samples at once, shape (R,): `errors_many` of one estimator.
+
+    Parameters
+    ----------
+    scores, outcomes, notion, n_classes
+        As in `errors_many`.
+    estimator : str
+        As in `ece`.
+
+    Returns
+    -------
+    ndarray, shape (R,)
+        One error for each sample.
+
+    See Also
+    --------
+    errors_many : Several estimators at once.
+
+    Examples
+    --------
+    >>> errors([[0.55, 0.7, 0.9, 0.95]], [[0, 1, 1, 1]], notion="confidence", estimator="a:2", n_classes=2)
+    array([0.1])
+    """
     return errors_many(scores, outcomes, notion=notion, estimators=[estimator], n_classes=n_classes)[0]
 
 
@@ -138,6 +165,10 @@ def errors_many(
     -------
     ndarray, shape (E, R)
         NaN where a confidence density finds no correct prediction (their code raises ValueError).
+
+    See Also
+    --------
+    ece : One sample and one estimator.
 
     Examples
     --------
@@ -194,6 +225,20 @@ def silverman(scores: ArrayLike) -> _Floats:
     The paper cites Silverman (1986), whose factor is 0.9. The code has KDEpy's rule: 1.0592, the fifth root
     of 4/3, times min(sd, IQR/1.349) n**(-1/5). Where the minimum is 0 the range from the 0.01 to the 0.99
     quantile, over 4.653, takes its place; where that is 0 too, the bandwidth is 1.
+
+    Parameters
+    ----------
+    scores : array-like, shape (..., n)
+        Samples along the last axis.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        One bandwidth for each sample.
+
+    See Also
+    --------
+    ece : The estimator that uses this bandwidth.
 
     Examples
     --------

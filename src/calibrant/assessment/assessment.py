@@ -254,6 +254,20 @@ class Assessment(Printed, Serializable):
         Whether every score is 0 or 1, as `predict()` gives them.
     grouped_by : str or None
         Name of the column of the groups.
+
+    See Also
+    --------
+    assess : Returns this result.
+    Estimate : A calibration error alone.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> assessment = calibrant.assess([0, 0, 1, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50)
+    >>> assessment.verdict.state
+    'do not trust'
+    >>> assessment.auc
+    1.0
     """
 
     _computed: ClassVar[tuple[str, ...]] = ("value",)
@@ -381,7 +395,20 @@ class Assessment(Printed, Serializable):
         return f"Assessment({main_notion}, ECE {value} [{low}, {high}], {rows})"
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Any:
-        """Draw the headline's curve with its band and the bins; class-wise, one panel for each class."""
+        """Draw the headline's curve with its band and the bins; class-wise, one panel for each class.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; otherwise one new figure.
+        **options
+            Keyword arguments of the function of `calibrant.plot` that draws it.
+
+        Returns
+        -------
+        Axes
+            The main panel.
+        """
         from calibrant import plot
 
         curve, diagram = self.curve, self.diagram
@@ -390,7 +417,13 @@ class Assessment(Printed, Serializable):
         return plot.overlay(curve, diagram, ax, **options)
 
     def to_html(self, path: str | Path | None = None) -> str | None:
-        """Write the report as one self-contained page; without a path, return it."""
+        """Write the report as one self-contained page; without a path, return it.
+
+        Parameters
+        ----------
+        path : path
+            File to write.
+        """
         if path is None:
             return self.html()
         write_atomic(path, [self.html().encode()])

@@ -37,6 +37,10 @@ def show_versions() -> None:
     how many threads may share one. The environment variables `CALIBRANT_PLAIN=1` and `CALIBRANT_THREADS`
     change that.
 
+    See Also
+    --------
+    estimator_names : Names of all estimators.
+
     Examples
     --------
     >>> import calibrant

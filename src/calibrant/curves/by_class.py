@@ -52,7 +52,18 @@ class ByClass(Printed, Mapping[Any, Result], Generic[Result]):
         return len(self._results)
 
     def plot(self, axes: Any = None, **options: Any) -> Any:
-        """Draw one small panel for each class; see `calibrant.plot.small_multiples`."""
+        """Draw one small panel for each class; see `calibrant.plot.small_multiples`.
+
+        Parameters
+        ----------
+        **options
+            Keyword arguments of the function of `calibrant.plot` that draws it.
+
+        Returns
+        -------
+        Axes
+            The main panel.
+        """
         from calibrant import plot
 
         results: Mapping[Any, Any] = self

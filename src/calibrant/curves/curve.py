@@ -80,7 +80,29 @@ PRINTED_SCORES = np.arange(1, 10) / 10
 
 @dataclass(frozen=True, repr=False)
 class Point(Printed, Serializable):
-    """A calibration curve at given scores; arrays have the shape of these scores."""
+    """A calibration curve at given scores; arrays have the shape of these scores.
+
+    Attributes
+    ----------
+    value : array
+        Frequency of the outcome.
+    low, high : array
+        Ends of the band.
+    n_eff : array
+        Effective number of rows near the score.
+
+    See Also
+    --------
+    ReliabilityCurve : Its method `at` returns this result.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> curve = calibrant.reliability_curve([0, 0, 1, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50)
+    >>> point = curve.at(0.6)
+    >>> bool(point.low <= point.value <= point.high)
+    True
+    """
 
     value: Annotated[Array, Shape(None), UNIT, Allow.NAN]
     low: Annotated[Array, Shape(None), UNIT, Allow.NAN]
@@ -155,9 +177,29 @@ class ReliabilityCurve(Pictured, Printed, Serializable):
         smallest allowed bandwidth (.0003).
     by_outcome : tuple of arrays
         Edges of score bins, and the rows with and without the outcome in each; finer near 0 and 1.
+    n, level : float
+        Effective number of rows, and level of the band.
+    n_boot : int
+        Number of bootstrap resamples; 0 for `method="bayes"`.
+    notion, label : str, label or None
+        Type of calibration, and its class.
+    support : tuple of float
+        Range of the scores.
     error : float
         Calibration error (l1). For `method="bayes"` it is the value of `ece`; for `method="density"` it is
         the error of the density estimator with this kernel and bandwidth.
+
+    See Also
+    --------
+    reliability_curve : Returns this result.
+    ReliabilityDiagram : Frequencies in bins.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> curve = calibrant.reliability_curve([0, 0, 1, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50)
+    >>> curve.discrete, curve.score
+    (True, array([0.1, 0.3, 0.6, 0.9]))
     """
 
     score: Annotated[Array, Shape((None,)), UNIT, Ascending()]
@@ -239,7 +281,20 @@ class ReliabilityCurve(Pictured, Printed, Serializable):
         return Point(read(self.value), read(self.low), read(self.high), rows)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the curve with its band and the histogram of scores; see `calibrant.plot.curve`."""
+        """Draw the curve with its band and the histogram of scores; see `calibrant.plot.curve`.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; otherwise one new figure.
+        **options
+            Keyword arguments of the function of `calibrant.plot` that draws it.
+
+        Returns
+        -------
+        Axes
+            The main panel.
+        """
         from calibrant import plot
 
         return plot.curve(self, ax, **options)

@@ -53,6 +53,28 @@ class ReliabilityDiagram(Pictured, Printed, inputs.Serializable):
         Edges of score bins, and the rows with and without the outcome in each; finer near 0 and 1.
     error : float
         The expected calibration error of the same bins.
+    n, level : float
+        Effective number of rows, and level of the intervals.
+    estimator, interval : str
+        Bins, and kind of interval.
+    notion, label : str, label or None
+        Type of calibration, and its class.
+    support : tuple of float
+        Range of the scores.
+
+    See Also
+    --------
+    reliability_diagram : Returns this result.
+    ReliabilityCurve : Frequencies without bins.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> diagram = calibrant.reliability_diagram([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9], binning="uniform:2")
+    >>> diagram.frequency
+    array([0., 1.])
+    >>> diagram.count
+    array([2., 2.])
     """
 
     edges: Edges
@@ -78,7 +100,20 @@ class ReliabilityDiagram(Pictured, Printed, inputs.Serializable):
         check_picture(self)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the bins with their bars and the histogram of scores; see `calibrant.plot.diagram`."""
+        """Draw the bins with their bars and the histogram of scores; see `calibrant.plot.diagram`.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; otherwise one new figure.
+        **options
+            Keyword arguments of the function of `calibrant.plot` that draws it.
+
+        Returns
+        -------
+        Axes
+            The main panel.
+        """
         from calibrant import plot
 
         return plot.diagram(self, ax, **options)

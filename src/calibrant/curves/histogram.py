@@ -48,6 +48,17 @@ class ScoreHistogram(Printed, Serializable):
         Effective sample size.
     support : pair of floats
         Range of possible scores.
+
+    See Also
+    --------
+    score_histogram : Returns this result.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> histogram = calibrant.score_histogram([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9], bins=2)
+    >>> histogram.positive
+    array([0., 2.])
     """
 
     edges: Edges
@@ -64,7 +75,20 @@ class ScoreHistogram(Printed, Serializable):
         check_subject(self)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw one outcome upwards and the other downwards; see `calibrant.plot.score_histograms`."""
+        """Draw one outcome upwards and the other downwards; see `calibrant.plot.score_histograms`.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; otherwise one new figure.
+        **options
+            Keyword arguments of the function of `calibrant.plot` that draws it.
+
+        Returns
+        -------
+        Axes
+            The main panel.
+        """
         from calibrant import plot
 
         return plot.score_histograms(self, ax, **options)

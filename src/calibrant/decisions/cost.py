@@ -34,6 +34,11 @@ class Cost(Printed, Serializable):
     threshold : float or None
         For two classes and two actions: act when the score of the positive class is at least this.
 
+    See Also
+    --------
+    regret : Decision regret for a cost.
+    best_threshold : Threshold with the lowest expected cost.
+
     Examples
     --------
     >>> Cost.of((1, 9), (0, 1)).threshold
@@ -52,6 +57,15 @@ class Cost(Printed, Serializable):
         """Parse a threshold, a pair (c_fp, c_fn) or a matrix.
 
         A threshold and a pair may be text, "0.2" and "1:9". A data frame or a mapping also names the actions.
+
+        Parameters
+        ----------
+        cost : float, pair, array, mapping or str
+            A threshold, the costs of a false alarm and of a miss, or a matrix.
+        labels : sequence
+            The classes, in the order of the rows.
+        actions : sequence of str, optional
+            Names of the actions.
         """
         if isinstance(cost, Cost):
             return cost._in_order(tuple(labels))
@@ -79,6 +93,13 @@ class Cost(Printed, Serializable):
         cls, cost: Any, labels: Sequence[Any], positive: int | None, actions: Sequence[str] | None = None
     ) -> Cost:
         """Parse the cost of a one-vs-rest decision; the positive class is the second row.
+
+        Parameters
+        ----------
+        cost, labels, actions
+            As for `of`.
+        positive : int or None
+            Position of the positive class.
 
         >>> Cost.of_outcome([[0, 1], [9, 0]], ("sick", "well"), 0).labels
         ('well', 'sick')

@@ -92,6 +92,10 @@ class RegretCurve(Printed, Serializable):
     difference : NetBenefitDifference or None
         Net benefit minus that of another model.
 
+    See Also
+    --------
+    regret_curve : Returns this result.
+
     Examples
     --------
     >>> import calibrant
@@ -152,7 +156,20 @@ class RegretCurve(Printed, Serializable):
                 Shape((size,)).check(f"difference.{name}", array)
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the decision curves above the regret with its band; see `calibrant.plot.regret`."""
+        """Draw the decision curves above the regret with its band; see `calibrant.plot.regret`.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; otherwise one new figure.
+        **options
+            Keyword arguments of the function of `calibrant.plot` that draws it.
+
+        Returns
+        -------
+        Axes
+            The main panel.
+        """
         from calibrant import plot
 
         return plot.regret(self, ax, **options)

@@ -71,6 +71,11 @@ class BestThreshold(Printed, Serializable):
     costs : tuple of floats
         Cost per row of these data at each of `COST_THRESHOLDS`: 0.01, 0.02, ..., 0.99, and finer beyond.
 
+    See Also
+    --------
+    best_threshold : Returns this result.
+    Regret : Cost of acting on the scores as they are.
+
     Examples
     --------
     >>> import calibrant
@@ -118,7 +123,20 @@ class BestThreshold(Printed, Serializable):
         return self.value
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the cost at every threshold, and mark two of them; see `calibrant.plot.regret`."""
+        """Draw the cost at every threshold, and mark two of them; see `calibrant.plot.regret`.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; otherwise one new figure.
+        **options
+            Keyword arguments of the function of `calibrant.plot` that draws it.
+
+        Returns
+        -------
+        Axes
+            The main panel.
+        """
         from calibrant import plot
 
         return plot.regret(self, ax, **options)

@@ -74,6 +74,11 @@ class Regret(Printed, Serializable):
     seed : int or None
         The same call with `rng=seed` gives the same result.
 
+    See Also
+    --------
+    regret : Returns this result.
+    Cost : Cost of every action for every true class.
+
     Examples
     --------
     >>> import calibrant
@@ -86,7 +91,7 @@ class Regret(Printed, Serializable):
     decision regret         0.103 per row (95 % interval 0.057 to 0.190)
     of all rows             206
     recovered               0.103 per row by recalibration
-    expected if calibrated  0.000012
+    expected if calibrated  0.000013
     test                    p = 8.1e-06 (H0: no decision regret)
     decision                a false alarm costs 1, a miss 9 (act when the score is
                             at least 0.1)

@@ -103,6 +103,17 @@ class RiskCoverage(Printed, Serializable):
         Number of clusters, if cluster ids were given.
     seed : int
         Seed of the draws for the band.
+
+    See Also
+    --------
+    risk_coverage : Returns this result.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> curve = calibrant.risk_coverage([0, 1, 1, 1] * 10, [0.55, 0.7, 0.8, 0.9] * 10, notion="correctness")
+    >>> curve.accuracy[-1]
+    np.float64(0.75)
     """
 
     confidence: Annotated[Array, Shape((None,)), UNIT]
@@ -128,6 +139,11 @@ class RiskCoverage(Printed, Serializable):
     def accuracy_at(self, coverage: float) -> Accuracy:
         """Return the accuracy of the most confident rows, at the threshold with at least this coverage.
 
+        Parameters
+        ----------
+        coverage : float
+            Share of the rows that are kept.
+
         Examples
         --------
         >>> import calibrant
@@ -147,6 +163,11 @@ class RiskCoverage(Printed, Serializable):
         """Return the largest coverage with at least this accuracy.
 
         Its interval is obtained by inverting the intervals of the accuracy.
+
+        Parameters
+        ----------
+        accuracy : float
+            Accuracy that is wanted.
 
         Examples
         --------
@@ -175,7 +196,20 @@ class RiskCoverage(Printed, Serializable):
         return Coverage(share[0], min(share[:2]), max(share[0], share[2]), *map(float, at))
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Plot the accuracy of the selected rows over the coverage; see `calibrant.plot.risk_coverage`."""
+        """Plot the accuracy of the selected rows over the coverage; see `calibrant.plot.risk_coverage`.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; otherwise one new figure.
+        **options
+            Keyword arguments of the function of `calibrant.plot` that draws it.
+
+        Returns
+        -------
+        Axes
+            The main panel.
+        """
         from calibrant import plot
 
         return plot.risk_coverage(self, ax, **options)

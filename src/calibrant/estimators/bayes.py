@@ -95,6 +95,12 @@ class Bayes(Estimator):
         Whether the problems along the last axis of the batch are the classes of one model. Their prior
         probabilities of calibration, sizes and roughnesses are then pooled.
 
+    See Also
+    --------
+    Binned : Estimators on bins.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

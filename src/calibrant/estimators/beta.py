@@ -93,6 +93,12 @@ class Beta(Estimator):
     logit g = a ln p - b ln(1 - p) + c with a, b >= 0, fitted to the rows that it is evaluated on. Three
     parameters have little variance, but gaps of other shapes are missed.
 
+    See Also
+    --------
+    Isotonic : Distance from the isotonic curve.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

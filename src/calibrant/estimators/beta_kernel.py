@@ -215,6 +215,12 @@ class BetaKernel(Estimator):
         h, about (standard deviation of the kernel)^2 / (f (1 - f)). "likelihood" chooses the value between
         .001 and .5 with the largest leave-one-out likelihood of the scores.
 
+    See Also
+    --------
+    DensityBeta : Densities by beta kernels.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

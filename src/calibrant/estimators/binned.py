@@ -201,6 +201,13 @@ class Binned(Estimator):
         "one" assigns a row to one bin, "convex" divides it between the two nearest bin centres, and
         "published" does so with the two weights exchanged, as printed in the paper.
 
+    See Also
+    --------
+    Debiased : Quantile bins with a correction of the bias.
+    Sweep : Largest number of bins with increasing frequencies.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

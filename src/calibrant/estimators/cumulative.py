@@ -53,6 +53,12 @@ class Cumulative(Estimator):
     statistic : {"ks", "kuiper"}
         Largest distance of the sums from zero, or their range.
 
+    See Also
+    --------
+    Bayes : The default estimator.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

@@ -141,6 +141,12 @@ class Debiased(Estimator):
     n_bins : int or "sqrt"
         Number of bins.
 
+    See Also
+    --------
+    Binned : The same without correction.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

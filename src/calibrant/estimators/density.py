@@ -134,6 +134,12 @@ class Density(Estimator):
         Step of the grid, halved until it is at most a third of the bandwidth. A larger step is faster, for
         simulations with many small fits.
 
+    See Also
+    --------
+    DensityBeta : Densities by beta kernels.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

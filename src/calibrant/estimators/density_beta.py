@@ -97,6 +97,12 @@ class DensityBeta(Estimator):
     places : float
         Number of grid points times sqrt(b). Fewer points are faster, for simulations with many small fits.
 
+    See Also
+    --------
+    Density : Densities by a kernel with reflection.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

@@ -47,6 +47,12 @@ class Isotonic(Estimator):
     It has no parameter and no bins, but the curve is fitted to the rows that it is evaluated on. For a
     calibrated model it is biased upwards, by an amount of order n^(-1/3).
 
+    See Also
+    --------
+    Beta : Distance from the beta calibration curve.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

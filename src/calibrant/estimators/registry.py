@@ -90,6 +90,11 @@ def estimator_names(*, vectors: bool = False) -> tuple[str, ...]:
     vectors : bool
         Whether to return the estimators of the canonical notion.
 
+    See Also
+    --------
+    ece : Takes a name as `estimator`.
+    recommend : Ranks estimators on given scores.
+
     Examples
     --------
     >>> estimator_names()[:5]

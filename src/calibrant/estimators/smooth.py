@@ -73,6 +73,12 @@ class Smooth(Estimator):
     standard deviation equals the resulting error. Gaps of opposite sign within that distance cancel. The
     range of the scores is always [0, 1], also for confidences.
 
+    See Also
+    --------
+    Bayes : The default estimator.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

@@ -145,6 +145,12 @@ class Sweep(Estimator):
     debiased : bool
         Whether to subtract the expected contribution of noise, as Kaengsepp et al. (2022) do.
 
+    See Also
+    --------
+    Binned : A fixed number of bins.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

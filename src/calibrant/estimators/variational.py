@@ -49,6 +49,12 @@ class Variational(Estimator):
     n_folds : int
         Number of folds.
 
+    See Also
+    --------
+    Bayes : The default estimator.
+    estimator_names : Names of all estimators.
+    ece : Calibration error by any estimator.
+
     Examples
     --------
     >>> from calibrant.score_data import Sample

@@ -30,7 +30,19 @@ def rng_of(*identity: object) -> np.random.Generator:
 
 @runtime_checkable
 class Distribution(Protocol):
-    """Where rows come from."""
+    """Where rows come from.
+
+    See Also
+    --------
+    Mixture : Mixture of normal distributions.
+    run : The experiment.
+
+    Examples
+    --------
+    >>> from calibrant import experiment
+    >>> sorted(name for name in dir(experiment.Distribution) if not name.startswith("_"))[-2:]
+    ['posterior', 'sample']
+    """
 
     @property
     def name(self) -> str:
@@ -43,11 +55,25 @@ class Distribution(Protocol):
         ...
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return features and labels of n rows."""
+        """Return features and labels of n rows.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        rng : numpy.random.Generator
+            Source of random numbers.
+        """
         ...
 
     def posterior(self, features: Array) -> Array:
-        """Return the probability of each class given the features."""
+        """Return the probability of each class given the features.
+
+        Parameters
+        ----------
+        features : array (N, D)
+            Features of the rows.
+        """
         ...
 
 
@@ -64,6 +90,10 @@ class Mixture:
         Modes of each class.
     low : float
         -1 as the authors' code has it, or 0 as the paper says.
+
+    See Also
+    --------
+    Distribution : Protocol of distributions.
 
     Examples
     --------
@@ -94,7 +124,15 @@ class Mixture:
         return rng.uniform(self.low, 1, shape), rng.uniform(-0.3, 0.3, (*shape, self.n_features))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return features and labels of n rows."""
+        """Return features and labels of n rows.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        rng : numpy.random.Generator
+            Source of random numbers.
+        """
         means, factors = self.components
         d = self.n_features
         component = rng.integers(0, self.n_classes * self.modes, n)
@@ -106,7 +144,13 @@ class Mixture:
         return features, component // self.modes
 
     def posterior(self, features: Array) -> Array:
-        """Return the probability of each class given the features, by Bayes' rule."""
+        """Return the probability of each class given the features, by Bayes' rule.
+
+        Parameters
+        ----------
+        features : array (N, D)
+            Features of the rows.
+        """
         means, factors = self.components
         d = self.n_features
         # With cov = A'A the standardised distance is that of (x - mean) solved against A.

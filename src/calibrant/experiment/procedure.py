@@ -49,7 +49,38 @@ TOGETHER, GRID = 1 << 17, 512
 
 @dataclass(frozen=True)
 class Settings(Serializable):
-    """What a run computes; two runs with equal settings give equal numbers."""
+    """What a run computes; two runs with equal settings give equal numbers.
+
+    Attributes
+    ----------
+    classes, features, seeds : tuple of int
+        Numbers of classes and of features, and seeds of the mixtures.
+    low : float
+        Lowest log10 of the variances of the mixtures.
+    distributions : tuple of str
+        Import paths of distributions of your own, in place of the mixtures.
+    families : tuple of str
+        Families of models.
+    train_sets, n_train, n_holdout : int
+        Training sets of each distribution, their rows, and the rows that the truth is computed from.
+    sizes : tuple of int
+        Numbers of rows of the evaluation samples.
+    repetitions : int
+        Samples of each size.
+    estimators, notions, readings : tuple of str
+        What is computed.
+
+    See Also
+    --------
+    PRESETS : Settings by name.
+    run : Computes all tasks of settings.
+
+    Examples
+    --------
+    >>> from calibrant import experiment
+    >>> len(experiment.PRESETS["smoke"].tasks()) < len(experiment.PRESETS["paper"].tasks())
+    True
+    """
 
     _has_schema: ClassVar[bool] = False  # the manifest of a run has a version
     classes: tuple[int, ...] = (2, 5, 7)
@@ -107,7 +138,27 @@ class Settings(Serializable):
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """One trained model."""
+    """One trained model.
+
+    Attributes
+    ----------
+    distribution : str
+        Identity of the distribution.
+    train_set : int
+        Number of the training set.
+    family : str
+        Family of the model.
+
+    See Also
+    --------
+    Settings : Its method `tasks` lists all tasks.
+
+    Examples
+    --------
+    >>> from calibrant import experiment
+    >>> experiment.PRESETS["paper"].tasks()[0].family in experiment.FAMILIES
+    True
+    """
 
     distribution: str
     train_set: int
@@ -123,7 +174,30 @@ class Task:
 class Result:
     """Statistics of one task: an axis each for reading, notion, estimator, size and statistic.
 
-    `estimates` are those of the first samples, which take the place of the statistics on the last axis.
+    Attributes
+    ----------
+    task : Task
+        The model.
+    truth : dict of Truth
+        True errors by notion.
+    statistics : array
+        Statistics of the errors.
+    failures : list of str
+        Messages of estimators that failed.
+    estimates : array
+        Estimates of the first samples, which take the place of the statistics on the last axis.
+
+    See Also
+    --------
+    compute : Returns this result.
+
+    Examples
+    --------
+    >>> from calibrant import experiment
+    >>> settings = experiment.PRESETS["smoke"]
+    >>> result = experiment.compute(settings.tasks()[0], settings)
+    >>> sorted(result.truth)
+    ['classwise', 'confidence']
     """
 
     task: Task
@@ -206,7 +280,32 @@ def holdout(name: str, n: int) -> tuple[Array, Array, Array]:
 
 
 def compute(task: Task, settings: Settings) -> Result:
-    """Train one model, find its true errors, measure every estimator."""
+    """Train one model, find its true errors, measure every estimator.
+
+    Parameters
+    ----------
+    task : Task
+        Model to train.
+    settings : Settings
+        What to compute.
+
+    Returns
+    -------
+    Result
+        Statistics of all estimators.
+
+    See Also
+    --------
+    run : Computes all tasks and stores the results.
+
+    Examples
+    --------
+    >>> from calibrant import experiment
+    >>> settings = experiment.PRESETS["smoke"]
+    >>> result = experiment.compute(settings.tasks()[0], settings)
+    >>> result.failures
+    []
+    """
     where = distribution(task.distribution)
     features, labels, posterior = holdout(task.distribution, settings.n_holdout)
     # Every family learns from the same training sets.

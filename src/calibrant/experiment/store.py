@@ -55,13 +55,42 @@ class DamagedResult(ValueError):
 
 @dataclass(frozen=True)
 class Store:
-    """The folder of a run."""
+    """The folder of a run.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the run.
+
+    See Also
+    --------
+    run : Computes tasks and returns a store.
+    Summary : Statistics of a store.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from calibrant import experiment
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = experiment.Store.create(Path(folder) / "run", experiment.PRESETS["smoke"])
+    ...     store.finished(store.settings().tasks()[0])
+    False
+    """
 
     folder: Path
 
     @classmethod
     def create(cls, folder: Path, settings: Settings) -> Store:
-        """Open the folder for these settings; one with others, or by other versions, is refused."""
+        """Open the folder for these settings; one with others, or by other versions, is refused.
+
+        Parameters
+        ----------
+        folder : path
+            Folder of the run.
+        settings : Settings
+            Settings of the run.
+        """
         store = cls(Path(folder))
         if store.manifest_path.exists():
             store._check_versions()
@@ -87,6 +116,13 @@ class Store:
     @contextmanager
     def locked(cls, folder: Path, settings: Settings) -> Iterator[Store]:
         """Open the folder for these settings, and keep other processes from it.
+
+        Parameters
+        ----------
+        folder : path
+            Folder of the run.
+        settings : Settings
+            Settings of the run.
 
         Raises
         ------
@@ -160,11 +196,23 @@ class Store:
             raise ValueError(f"{self.manifest_path} is damaged: {error}") from None
 
     def path(self, task: Task) -> Path:
-        """Return the file of a task's result."""
+        """Return the file of a task's result.
+
+        Parameters
+        ----------
+        task : Task
+            One trained model.
+        """
         return self.tasks_path / f"{task.name}.npz"
 
     def save(self, result: Result) -> None:
-        """Keep a result."""
+        """Keep a result.
+
+        Parameters
+        ----------
+        result : Result
+            Result of one task.
+        """
         buffer = io.BytesIO()
         truths = np.array([result.truth[notion] for notion in result.truth])
         np.savez_compressed(
@@ -178,7 +226,13 @@ class Store:
         write_atomic(self.path(result.task), [buffer.getvalue()], parents=True)
 
     def load(self, task: Task) -> Result:
-        """Return a kept result."""
+        """Return a kept result.
+
+        Parameters
+        ----------
+        task : Task
+            One trained model.
+        """
         content = io.BytesIO(self.path(task).read_bytes())
         settings = self.settings()
         try:
@@ -199,7 +253,13 @@ class Store:
             ) from None
 
     def finished(self, task: Task) -> bool:
-        """Whether a task has a readable result; a damaged file counts as none."""
+        """Whether a task has a readable result; a damaged file counts as none.
+
+        Parameters
+        ----------
+        task : Task
+            One trained model.
+        """
         try:
             self.load(task)
         except (FileNotFoundError, DamagedResult):
@@ -270,6 +330,21 @@ def run(
         If the folder holds something else, or a run with other settings or by other versions.
     BlockingIOError
         If another process writes to it.
+
+    See Also
+    --------
+    compute : One task.
+    Summary : Statistics of all tasks.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from calibrant import experiment
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = experiment.run(experiment.PRESETS["smoke"], Path(folder) / "run")
+    ...     all(store.finished(task) for task in store.settings().tasks())
+    True
     """
     from joblib import Parallel, delayed
 

@@ -47,6 +47,22 @@ class Summary:
         What estimators said when they failed.
     estimates : dict
         By reading, estimates of some samples, with an axis for these at the end.
+
+    See Also
+    --------
+    Store : Results of a run.
+    run : Computes them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from calibrant import experiment
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = experiment.run(experiment.PRESETS["smoke"], Path(folder) / "run")
+    ...     summary = experiment.Summary.of(store)
+    >>> len(summary.models) == len(summary.settings.tasks())
+    True
     """
 
     settings: Settings
@@ -58,7 +74,13 @@ class Summary:
 
     @classmethod
     def of(cls, store: Store) -> Summary:
-        """Read every finished task of a run."""
+        """Read every finished task of a run.
+
+        Parameters
+        ----------
+        store : Store
+            Finished run.
+        """
         settings, results = store.settings(), list(store.results())
         if not results:
             raise ValueError(f"{store.folder} holds no finished task yet")
@@ -88,7 +110,13 @@ class Summary:
         return [model[0] for model in self.models]
 
     def only(self, models: list[tuple[str, int, str]]) -> Summary:
-        """Return the part about some of the models, in their order."""
+        """Return the part about some of the models, in their order.
+
+        Parameters
+        ----------
+        models : sequence of int
+            Models to keep.
+        """
         kept = [self.models.index(model) for model in models]
         return replace(
             self,
@@ -106,6 +134,15 @@ class Summary:
 
         A model with samples that had no estimate counts as infinitely wrong, so that to fail never helps; NaN
         where those are half of the models.
+
+        Parameters
+        ----------
+        reading : str
+            Reading of the truth.
+        notion : str
+            Type of calibration.
+        statistic : str
+            Statistic of the errors.
         """
         values = self.values[reading][statistic][:, self.settings.notions.index(notion)]
         complete = np.isfinite(values) & (self._failed(reading, notion) == 0)
@@ -113,7 +150,15 @@ class Summary:
         return np.where(np.isfinite(medians), medians, np.nan)
 
     def failed(self, reading: str, notion: str) -> Array:
-        """Return how many samples of all models had no estimate: (estimator, size)."""
+        """Return how many samples of all models had no estimate: (estimator, size).
+
+        Parameters
+        ----------
+        reading : str
+            Reading of the truth.
+        notion : str
+            Type of calibration.
+        """
         return np.asarray(self._failed(reading, notion).sum(axis=0))
 
     def _failed(self, reading: str, notion: str) -> Array:
@@ -128,12 +173,30 @@ class Summary:
         return {key: (0.0, best_constant(*self._truth_and_unit(*key))) for key in keys}
 
     def baselines(self, reading: str, notion: str) -> Array:
-        """Return the median absolute errors of the baselines, whatever the size and the statistic."""
+        """Return the median absolute errors of the baselines, whatever the size and the statistic.
+
+        Parameters
+        ----------
+        reading : str
+            Reading of the truth.
+        notion : str
+            Type of calibration.
+        """
         true, unit = self._truth_and_unit(reading, notion)
         return np.array([np.median(np.abs(c - true) / unit) for c in self.constants[reading, notion]])
 
     def skill(self, reading: str, notion: str, statistic: str = "p95") -> Array:
-        """Return 1 - error / error of the best constant: (estimator, size); NaN if that has none."""
+        """Return 1 - error / error of the best constant: (estimator, size); NaN if that has none.
+
+        Parameters
+        ----------
+        reading : str
+            Reading of the truth.
+        notion : str
+            Type of calibration.
+        statistic : str
+            Statistic of the errors.
+        """
         least = self.baselines(reading, notion)[1]
         return np.asarray(1 - self.median(reading, notion, statistic) / (least if least > 0 else np.nan))
 
@@ -141,6 +204,13 @@ class Summary:
         """Return the share of pairs of models that the estimates order as the true errors: (estimator, size).
 
         See `ordered`.
+
+        Parameters
+        ----------
+        reading : str
+            Reading of the truth.
+        notion : str
+            Type of calibration.
         """
         kept = self.estimates["corrected" if reading == "normalised" else reading]
         true = self.truth[notion][:, 0 if reading == "published" else 1]
@@ -173,7 +243,13 @@ class Summary:
         return rows
 
     def write(self, path: Path) -> Path:
-        """Write the rows as CSV."""
+        """Write the rows as CSV.
+
+        Parameters
+        ----------
+        path : path
+            CSV file to write.
+        """
         rows = ([_written(row[name]) for name in COLUMNS] for row in self.rows())
         write_atomic(path, [csv_text([COLUMNS, *rows]).encode()], parents=True)
         return path

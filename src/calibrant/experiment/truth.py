@@ -21,7 +21,25 @@ SUBSAMPLE = 20_000
 
 
 class Truth(NamedTuple):
-    """True errors of one notion: the paper's reading, the exact one, and how far that may be off."""
+    """True errors of one notion: the paper's reading, the exact one, and how far that may be off.
+
+    Attributes
+    ----------
+    published, exact : float
+        The error as the paper computes it, and the exact one.
+    bracket : float
+        How far the exact one may be off.
+
+    See Also
+    --------
+    exact_error : Computes the exact error.
+
+    Examples
+    --------
+    >>> from calibrant import experiment
+    >>> experiment.Truth(0.1, 0.12, 0.001).exact
+    0.12
+    """
 
     published: float
     exact: float
@@ -48,6 +66,24 @@ def exact_error(score: Array, chance: Array) -> tuple[float, float]:
     to half and to twice as many cells, which bound what a cell hides, and to the error with
     signs that are not cross-fitted, which bounds what wrong signs cost.
 
+    Parameters
+    ----------
+    score : array
+        Scores.
+    chance : array
+        True probability of the outcome of each row.
+
+    Returns
+    -------
+    tuple of float
+        Estimate of the error, and its bracket.
+
+    See Also
+    --------
+    Truth : True errors of a model.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(200_000)
     >>> value, bracket = exact_error(score, score**2)

@@ -150,9 +150,27 @@ class Comparison(Printed, Serializable):
     Attributes
     ----------
     estimates : mapping from name to Estimate
+        Estimate of each model.
     differences : mapping from name to ErrorDifference
         For every model but the baseline.
     baseline : str
+        Name of the model that the others are compared with.
+
+    See Also
+    --------
+    compare : Returns this result.
+    Estimate : The estimate of one model.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> y_true = [0, 0, 1, 1] * 50
+    >>> scores = {"a": [0.1, 0.3, 0.6, 0.9] * 50, "b": [0.4, 0.4, 0.6, 0.6] * 50}
+    >>> comparison = calibrant.compare(y_true, scores)
+    >>> comparison.baseline
+    'a'
+    >>> comparison.differences["b"].low > 0
+    True
     """
 
     estimates: Mapping[str, Estimate]
@@ -217,7 +235,20 @@ class Comparison(Printed, Serializable):
         return f"Comparison({', '.join(self.estimates)}; baseline {self.baseline})"
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the errors and the differences from the baseline; see `calibrant.plot.compare`."""
+        """Draw the errors and the differences from the baseline; see `calibrant.plot.compare`.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; otherwise one new figure.
+        **options
+            Keyword arguments of the function of `calibrant.plot` that draws it.
+
+        Returns
+        -------
+        Axes
+            The main panel.
+        """
         from calibrant import plot
 
         return plot.compare(self, ax, **options)

@@ -84,6 +84,18 @@ class MapComparison(Printed, Serializable):
         Level of all intervals.
     seed : int
         The same call with `rng=seed` gives the same comparison.
+
+    See Also
+    --------
+    compare_calibrators : Returns this result.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score, outcome = [0.2, 0.4, 0.7, 0.9] * 30, [0, 0, 1, 1] * 30
+    >>> comparison = calibrant.compare_calibrators(score, outcome, methods=["sigmoid"])
+    >>> [row.method for row in comparison]
+    ['sigmoid', 'identity']
     """
 
     _computed: ClassVar[tuple[str, ...]] = ("best", "best_group")

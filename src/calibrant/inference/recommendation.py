@@ -107,6 +107,18 @@ class Recommendation(Printed, Serializable):
         The same call with `rng=seed` gives the same recommendation.
     cautions : tuple of str
         Notes about simulations smaller than asked for.
+
+    See Also
+    --------
+    recommend : Returns this result.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.6, 0.9] * 10
+    >>> result = calibrant.recommend(score, estimators=["auto", "uniform:5"], repetitions=20)
+    >>> len(result.ranking)
+    2
     """
 
     _computed: ClassVar[tuple[str, ...]] = ("best",)

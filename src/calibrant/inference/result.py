@@ -124,6 +124,11 @@ class Estimate(Printed, Serializable):
         Smallest possible p-value of the test: 1 / (1 + n_resamples) for a single test by simulation, and
         2 ** (1 - clusters) with fewer than ten clusters.
 
+    See Also
+    --------
+    estimate : Returns this result.
+    EstimateTable : Estimates of groups.
+
     Examples
     --------
     >>> import calibrant

@@ -61,6 +61,20 @@ class EstimateTable(Printed, Serializable):
         Whether `level` is the level at which the intervals of all cells hold together (Bonferroni).
     cautions : tuple of str
         Warnings about the data, one sentence each.
+
+    See Also
+    --------
+    estimate_by : Returns this result.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> country = ["no", "no", "se", "se"] * 30
+    >>> table = calibrant.estimate_by([0, 1] * 60, [0.2, 0.7] * 60, by={"country": country})
+    >>> table.columns
+    ('country',)
+    >>> table.keys
+    (('no',), ('se',))
     """
 
     columns: tuple[str, ...]
@@ -112,7 +126,20 @@ class EstimateTable(Printed, Serializable):
         return "\n".join([head, f"| {' | '.join(alignment)} |", *lines, ""])
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the errors with their intervals as a forest plot; see `calibrant.plot.groups`."""
+        """Draw the errors with their intervals as a forest plot; see `calibrant.plot.groups`.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; otherwise one new figure.
+        **options
+            Keyword arguments of the function of `calibrant.plot` that draws it.
+
+        Returns
+        -------
+        Axes
+            The main panel.
+        """
         from calibrant import plot
 
         return plot.groups(self, ax, **options)

@@ -176,7 +176,13 @@ class Serializable:
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """Return what `to_dict` wrote, with every field checked; another schema is refused."""
+        """Return what `to_dict` wrote, with every field checked; another schema is refused.
+
+        Parameters
+        ----------
+        values : mapping
+            What `to_dict` returned.
+        """
         root = cls._root()
         if cls._has_schema:
             values = dict(_object(root, values))
@@ -189,7 +195,13 @@ class Serializable:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return what `to_json` wrote, with every field checked."""
+        """Return what `to_json` wrote, with every field checked.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` returned.
+        """
         return cls.from_dict(from_text(text, cls._root()))
 
     @classmethod

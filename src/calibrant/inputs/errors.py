@@ -94,6 +94,11 @@ class InputError(ValueError):
     words : Words
         Those of the surface that raises it, in which it prints.
 
+    See Also
+    --------
+    InputTypeError : The same for arguments of a wrong type.
+    InputWarning : Category of warnings about valid but probably unintended input.
+
     Examples
     --------
     >>> error = InputError("y_prob", "lie in [0, 1]", 1.5, row=3)
@@ -127,7 +132,13 @@ class InputError(ValueError):
         return self.message(self.words)
 
     def message(self, words: Words) -> str:
-        """Write the error in the words of a surface."""
+        """Write the error in the words of a surface.
+
+        Parameters
+        ----------
+        words : Words
+            Names of the arguments, and how rows are counted.
+        """
         text = f"{self.about}: " if self.about else ""
         text += f"{words.called(self.argument)} must {self.rule}"
         if self.got:
@@ -140,11 +151,40 @@ class InputError(ValueError):
 
 
 class InputWarning(UserWarning):
-    """Valid but probably unintended input."""
+    """Valid but probably unintended input.
+
+    See Also
+    --------
+    InputError : Invalid input.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import calibrant
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     error = calibrant.ece([0, 1, 1], [0, 1, 0])
+    >>> caught[0].category.__name__
+    'InputWarning'
+    """
 
 
 class InputTypeError(InputError, TypeError):
-    """An argument is of a type that it cannot have."""
+    """An argument is of a type that it cannot have.
+
+    See Also
+    --------
+    InputError : Base class with the attributes.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> try:
+    ...     calibrant.ece([0, 1], [0.2, 0.7], estimator=3)
+    ... except calibrant.InputTypeError as error:
+    ...     error.argument
+    'estimator'
+    """
 
 
 # Messages and tracebacks call them by the names that callers import.

@@ -41,6 +41,17 @@ def regret(result: RegretCurve | BestThreshold, ax: Any = None, *, figsize: Size
     Returns
     -------
     Axes or sequence of Axes
+
+    See Also
+    --------
+    calibrant.regret_curve : Computes the curve.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> ax = calibrant.plot.regret(calibrant.regret_curve(outcome, score))
     """
     if isinstance(result, BestThreshold):
         return _costs(result, ax, figsize)
@@ -140,6 +151,17 @@ def risk_coverage(
     Returns
     -------
     Axes
+
+    See Also
+    --------
+    calibrant.risk_coverage : Computes the curve.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> ax = calibrant.plot.risk_coverage(calibrant.risk_coverage(outcome, score, notion="correctness"))
     """
     by_name = isinstance(result, Mapping)
     results: Mapping[str, RiskCoverage] = result if isinstance(result, Mapping) else {"": result}

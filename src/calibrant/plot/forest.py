@@ -51,6 +51,19 @@ def compare(result: Comparison, ax: Axes | None = None, *, figsize: Size = None)
     -------
     Axes
         The panel of the errors.
+
+    See Also
+    --------
+    calibrant.compare : Computes the comparison.
+    models : Curves of several models.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> result = calibrant.compare(outcome, {"a": score, "b": [s**2 for s in score]})
+    >>> ax = calibrant.plot.compare(result, figsize=(6, 2))
     """
     names, estimates_shown = list(result.estimates), list(result.estimates.values())
     ax, size, wide = _rows(ax, names, estimates_shown, share=1 / (1 + BESIDE), figsize=figsize)
@@ -99,6 +112,19 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | EstimateTable | Assess
     Returns
     -------
     Axes
+
+    See Also
+    --------
+    calibrant.assess : Takes `groups`.
+    small_multiples : A panel for each class or group.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> groups = ["no", "no", "no", "se", "se", "se"] * 20
+    >>> ax = calibrant.plot.groups(calibrant.assess(outcome, score, groups=groups))
     """
     shown = len(estimates) if isinstance(estimates, Mapping) else most
     if isinstance(estimates, Assessment):
@@ -183,6 +209,17 @@ def estimators(
     Returns
     -------
     Axes
+
+    See Also
+    --------
+    calibrant.assess : Compares estimators.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> ax = calibrant.plot.estimators(calibrant.assess(outcome, score))
     """
     estimates = estimates.by_estimator if isinstance(estimates, Assessment) else estimates
     estimates_shown = list(estimates.values())

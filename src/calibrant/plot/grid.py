@@ -53,6 +53,17 @@ def small_multiples(results: Pictures | Assessment, axes: Any = None, *, histogr
     -------
     array of Axes
         The main panels, in the order in which they are drawn.
+
+    See Also
+    --------
+    groups : Signed gaps of groups in one panel.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> panels = calibrant.plot.small_multiples({"all": calibrant.reliability_curve(outcome, score)})
     """
     if isinstance(results, Assessment):
         results = next((curves for curves in results.curves.values() if isinstance(curves, ByClass)), {})
@@ -138,6 +149,17 @@ def probability_transfer(assessment: Assessment, ax: Axes | None = None, *, figs
     Returns
     -------
     Axes
+
+    See Also
+    --------
+    calibrant.assess : Takes ``notion="canonical"``.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rows = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6]] * 30
+    >>> result = calibrant.assess([0, 1, 2] * 30, rows, notion="canonical")
+    >>> ax = calibrant.plot.probability_transfer(result)
     """
     from matplotlib.colors import LinearSegmentedColormap
 

@@ -65,6 +65,20 @@ def diagram(result: ReliabilityDiagram | Assessment, ax: Axes | None = None, *, 
     -------
     Axes
         The main panel.
+
+    See Also
+    --------
+    calibrant.reliability_diagram : Computes the diagram.
+    overlay : Curve and bins in one panel.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> ax = calibrant.plot.diagram(calibrant.reliability_diagram(outcome, score, binning="uniform:5"))
+    >>> ax.get_ylabel()
+    'frequency of the class'
     """
     return draw(canvas.part_of(result, "diagram"), ax, histogram, legend, color, label, scale, figsize)
 
@@ -77,7 +91,39 @@ def curve(result: ReliabilityCurve | Assessment, ax: Axes | None = None, *, hist
     Below ten effective rows there is no band; ticks at the frame show the single rows instead. A curve of
     few scores that repeat is a point and a bar for each of them.
 
-    The parameters and the Axes returned are those of `diagram`.
+    Parameters
+    ----------
+    result : ReliabilityCurve or Assessment
+        What to draw; of an assessment the curve of its own notion.
+    ax, figsize : Axes, pair of floats, optional
+        Where to draw; otherwise one new figure, of this size.
+    histogram : bool
+        Whether to draw the scores by outcome below.
+    legend : bool
+        Whether to draw a legend.
+    color, label : str, optional
+        One colour instead of a colour by side, and the name in the legend.
+    scale : {"linear", "log-odds"}
+        Scale of both axes.
+
+    Returns
+    -------
+    Axes
+        The main panel.
+
+    See Also
+    --------
+    calibrant.reliability_curve : Computes the curve.
+    overlay : Curve and bins in one panel.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> ax = calibrant.plot.curve(calibrant.reliability_curve(outcome, score))
+    >>> ax.get_ylabel()
+    'frequency of the class'
     """
     return draw(canvas.part_of(result, "curve"), ax, histogram, legend, color, label, scale, figsize)
 
@@ -88,6 +134,34 @@ def overlay(curve_result: ReliabilityCurve | Assessment, diagram_result: Reliabi
 
     The one error in the legend is that of the curve, which is the headline of estimates and reports. An
     assessment has both. A curve of few scores that repeat is drawn without bins: it has a bar for each score.
+
+    Parameters
+    ----------
+    curve_result : ReliabilityCurve or Assessment
+        Curve, or an assessment with curve and bins.
+    diagram_result : ReliabilityDiagram, optional
+        Bins of the same sample. Needed unless an assessment is given.
+    ax, figsize : Axes, pair of floats, optional
+        Where to draw; otherwise one new figure, of this size.
+    scale : {"linear", "log-odds"}
+        Scale of both axes.
+
+    Returns
+    -------
+    Axes
+        The main panel.
+
+    See Also
+    --------
+    curve : The curve alone.
+    diagram : The bins alone.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> ax = calibrant.plot.overlay(calibrant.assess(outcome, score))
     """
     bins = canvas.part_of(curve_result if diagram_result is None else diagram_result, "diagram")
     line: ReliabilityCurve = canvas.part_of(curve_result, "curve")
@@ -114,6 +188,18 @@ def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None 
     Returns
     -------
     Axes
+
+    See Also
+    --------
+    compare : Errors and differences of several models.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> curves = {"a": calibrant.reliability_curve(outcome, score)}
+    >>> ax = calibrant.plot.models(curves)
     """
     if not 0 < len(curves) <= len(LINES):
         raise ValueError(f"curves must hold 1 to {len(LINES)} curves to be told apart, got {len(curves)}")
@@ -139,7 +225,34 @@ def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None 
 
 
 def local_error(result: ReliabilityCurve | Assessment, ax: Any = None, *, figsize: Size = None) -> Axes:
-    """Draw the local calibration error, frequency minus score, with its band over the score."""
+    """Draw the local calibration error, frequency minus score, with its band over the score.
+
+    Parameters
+    ----------
+    result : ReliabilityCurve or Assessment
+        What to draw; of an assessment the curve of its own notion.
+    ax, figsize : Axes, pair of floats, optional
+        Where to draw; otherwise one new figure, of this size.
+
+    Returns
+    -------
+    Axes
+        The panel.
+
+    See Also
+    --------
+    calibrant.lce : Values of the local calibration error.
+    curve : The reliability curve.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> ax = calibrant.plot.local_error(calibrant.reliability_curve(outcome, score), figsize=(4, 3))
+    >>> ax.figure.get_size_inches()
+    array([4., 3.])
+    """
     drawn: ReliabilityCurve = canvas.part_of(result, "curve")
     fresh, ax = canvas.panel(ax, 0.75, figsize)
     ax.axhline(0, color=house.GREY, linestyle="--", linewidth=1, zorder=2, label=house.CALIBRATED)

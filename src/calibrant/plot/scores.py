@@ -38,6 +38,17 @@ def score_histograms(result: ScoreHistogram, ax: Axes | None = None, *, figsize:
     Returns
     -------
     Axes
+
+    See Also
+    --------
+    calibrant.score_histogram : Computes the histogram.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9] * 20
+    >>> outcome = [0, 0, 1, 0, 1, 1] * 20
+    >>> ax = calibrant.plot.score_histograms(calibrant.score_histogram(outcome, score))
     """
     fresh, ax = canvas.panel(ax, 0.75, figsize)
     by_class(ax, result)

@@ -63,6 +63,11 @@ class Sketch(Printed):
     totals : Totals
         Sums over rows, for accuracy, Brier score and log loss.
 
+    See Also
+    --------
+    estimate : Takes a sketch in place of labels and scores.
+    assess : Takes a sketch in place of labels and scores.
+
     Examples
     --------
     >>> import calibrant
@@ -187,6 +192,18 @@ class Sketch(Printed):
         or for none. With `percent`, scores are percentages, from 0 to 100. With
         `missing="drop"`, rows without a label are left out and counted in `totals.dropped`; an update may
         consist of such rows alone.
+
+        Parameters
+        ----------
+        y_true, y_prob
+            Labels and scores, as for `calibrant.ece`.
+        sample_weight, counts, percent, missing
+            As for `calibrant.ece`.
+
+        Returns
+        -------
+        Sketch
+            The sketch itself.
         """
         labelled = inputs.read_labels(y_true, missing)[1]
         if labelled is not None and not labelled.any():
@@ -388,11 +405,23 @@ class Sketch(Printed):
         yield from self.totals.cautions
 
     def ece(self, **options: Any) -> float:
-        """Estimate the calibration error; see `calibrant.ece` for the options."""
+        """Estimate the calibration error; see `calibrant.ece` for the options.
+
+        Parameters
+        ----------
+        **options
+            Keyword arguments of the function of `calibrant` with the same name.
+        """
         return _functions().ece(self, **options)
 
     def mce(self, **options: Any) -> float:
-        """Estimate the maximum calibration error; see `calibrant.mce` for the options."""
+        """Estimate the maximum calibration error; see `calibrant.mce` for the options.
+
+        Parameters
+        ----------
+        **options
+            Keyword arguments of the function of `calibrant` with the same name.
+        """
         return _functions().mce(self, **options)
 
     def estimate(self, **options: Any) -> Estimate:
@@ -400,6 +429,11 @@ class Sketch(Printed):
 
         A sketch does not know which scores of the classes belong together: interval and p-value
         of the class-wise notion allow for any dependence, and say so (`conservative`).
+
+        Parameters
+        ----------
+        **options
+            Keyword arguments of the function of `calibrant` with the same name.
         """
         return _functions().estimate(self, **options)
 
@@ -408,6 +442,11 @@ class Sketch(Printed):
 
         What needs rows is left out: other notions, and the log loss over several classes. The
         class-wise interval is conservative. `groups` maps the names of groups to their sketches.
+
+        Parameters
+        ----------
+        **options
+            Keyword arguments of the function of `calibrant` with the same name.
 
         Examples
         --------
@@ -443,21 +482,46 @@ class Sketch(Printed):
         return Calibrator(method, monotone=monotone, class_names=self._class_names)._fit_task(self._task)
 
     def curve(self, **options: Any) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
-        """Fit the reliability curve; see `calibrant.reliability_curve` for the options."""
+        """Fit the reliability curve; see `calibrant.reliability_curve` for the options.
+
+        Parameters
+        ----------
+        **options
+            Keyword arguments of `calibrant.reliability_curve`.
+        """
         return _functions().reliability_curve(self, **options)
 
     def diagram(self, **options: Any) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]:
-        """Fit the reliability diagram; see `calibrant.reliability_diagram` for the options."""
+        """Fit the reliability diagram; see `calibrant.reliability_diagram` for the options.
+
+        Parameters
+        ----------
+        **options
+            Keyword arguments of `calibrant.reliability_diagram`.
+        """
         return _functions().reliability_diagram(self, **options)
 
     def lce(self, at: ArrayLike, **options: Any) -> Array:
-        """Estimate the local calibration error at given scores; see `calibrant.lce` for the options."""
+        """Estimate the local calibration error at given scores; see `calibrant.lce` for the options.
+
+        Parameters
+        ----------
+        at : float or array
+            Scores.
+        **options
+            Keyword arguments of `calibrant.lce`.
+        """
         return _functions().lce(self, at=at, **options)
 
     def histogram(self, **options: Any) -> ScoreHistogram | ByClass[ScoreHistogram]:
         """Count the scores by outcome; see `calibrant.score_histogram` for the options.
 
         A cell that an edge divides goes to the side of its mean; no edge of 10, 20, 30 or 40 bins does.
+
+        Parameters
+        ----------
+        **options
+            Keyword arguments of `calibrant.score_histogram`.
         """
         return _functions().score_histogram(self, **options)
 
@@ -465,15 +529,36 @@ class Sketch(Printed):
         """Measure what acting on the scores costs; see `calibrant.regret` for the options.
 
         A threshold that falls into a cell acts on all of its rows, or on none, by their mean score.
+
+        Parameters
+        ----------
+        cost : float, pair, array or Cost
+            As in the function of `calibrant` with the same name.
+        **options
+            Its other keyword arguments.
         """
         return _functions().regret(self, cost=cost, **options)
 
     def regret_curve(self, **options: Any) -> RegretCurve:
-        """Measure the regret at every threshold; see `calibrant.regret_curve` for the options."""
+        """Measure the regret at every threshold; see `calibrant.regret_curve` for the options.
+
+        Parameters
+        ----------
+        **options
+            Keyword arguments of the function of `calibrant` with the same name.
+        """
         return _functions().regret_curve(self, **options)
 
     def best_threshold(self, cost: Any, **options: Any) -> BestThreshold:
-        """Choose the threshold of least expected cost; see `calibrant.best_threshold` for the options."""
+        """Choose the threshold of least expected cost; see `calibrant.best_threshold` for the options.
+
+        Parameters
+        ----------
+        cost : float, pair, array or Cost
+            As in the function of `calibrant` with the same name.
+        **options
+            Its other keyword arguments.
+        """
         return _functions().best_threshold(self, cost=cost, **options)
 
     def risk_coverage(self, **options: Any) -> RiskCoverage:
@@ -481,6 +566,11 @@ class Sketch(Printed):
 
         The rows of a cell enter together. A sketch of the scores of a class is refused: it takes one of
         `confidence`, `correctness` or `top:k`.
+
+        Parameters
+        ----------
+        **options
+            Keyword arguments of the function of `calibrant` with the same name.
         """
         return _functions().risk_coverage(self, **options)
 
@@ -525,7 +615,7 @@ class Sketch(Printed):
         --------
         >>> Sketch().update([0, 1, 1], [0.25, 0.5, 0.75]).to_dict()
         {'notion': 'binary', 'labels': [0, 1], 'rows': 3, 'dropped': 0, 'mean_score': 0.5,
-        'frequency': 0.66..., 'accuracy': 1.0}
+        'frequency': 0.66..., 'accuracy': 0.66...}
         """
         cells, totals = self._current_cells, self.totals
         score = frequency = None
@@ -547,6 +637,11 @@ class Sketch(Printed):
         """Write the sketch to a small file of numbers, whole or not at all.
 
         Labels may be text, numbers and booleans.
+
+        Parameters
+        ----------
+        path : path
+            File to write. It is written completely or not at all.
         """
         from calibrant.sketch.file import save
 
@@ -557,6 +652,11 @@ class Sketch(Printed):
         """Read the sketch that `save` wrote, equal to the last bit.
 
         Nothing in the file is run, and every number in it is checked.
+
+        Parameters
+        ----------
+        path : path
+            File that `save` wrote.
 
         Raises
         ------
@@ -674,7 +774,22 @@ class Sketch(Printed):
         percent: bool = False,
         missing: Missing = "raise",
     ) -> dict[Any, Sketch]:
-        """Sum up files of any size for each value of the column `groups`; see `from_files` for the rest."""
+        """Sum up files of any size for each value of the column `groups`; see `from_files` for the rest.
+
+        Parameters
+        ----------
+        paths, label, scores, notion, sample_weight, counts, labels, pos_label, class_names, format, progress
+            As for `from_files`.
+        groups : str
+            Column of groups.
+        batch_rows, percent, missing
+            As for `from_files`.
+
+        Returns
+        -------
+        dict of Sketch
+            A sketch for each value of the column.
+        """
         from calibrant.data.pipeline import from_files
 
         sketches = from_files(

@@ -83,6 +83,11 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         model that makes no mistake where it expects many. Other such scores look like any others. So far as
         they are better than those of new rows, predictions will be too sure.
 
+    See Also
+    --------
+    calibrant.Calibrator : The calibration map alone.
+    ReliabilityDisplay : Reliability curve of a model.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer

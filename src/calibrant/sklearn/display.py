@@ -59,6 +59,10 @@ class ReliabilityDisplay:
     line_, ax_, figure_
         The curve that was drawn, and where.
 
+    See Also
+    --------
+    calibrant.reliability_curve : The curve that is drawn.
+
     Examples
     --------
     >>> from matplotlib.figure import Figure

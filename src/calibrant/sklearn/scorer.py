@@ -45,6 +45,10 @@ def neg_ece_scorer(
         A callable `scorer(estimator, X, y, sample_weight=None)` with a float as its answer, the larger the
         better. Where metadata routing is enabled, `set_score_request(sample_weight=True)` asks for weights.
 
+    See Also
+    --------
+    calibrant.ece : The calibration error.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
