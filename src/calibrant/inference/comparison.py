@@ -254,7 +254,18 @@ class Comparison(Printed, Serializable):
         return plot.compare(self, ax, **options)
 
     def to_html(self, path: str | Path | None = None) -> str | None:
-        """Write the comparison as one self-contained page; without a path, return it."""
+        """Write the comparison as one self-contained page; without a path, return it.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write.
+
+        Returns
+        -------
+        str or None
+            The page, if there is no path.
+        """
         from calibrant import report
 
         text = report.comparison_page(self)
