@@ -17,14 +17,14 @@ MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(
 PACKAGES = (
     *("settings", "parallel", "compiled", "atomic", "inputs", "score_data", "tasks", "posterior"),
     *("estimators", "curves", "maps", "inference", "decisions", "sketch", "assessment", "api", "data"),
-    *("plot", "report", "sklearn", "published", "experiment", "cli"),
+    *("monitor", "plot", "report", "sklearn", "published", "experiment", "cli"),
 )
 # Methods that lead to the right import inside the function: .plot, .to_html, what a sketch can be made of and
 # asked, and the estimator that cross-fits any map.
 TO_THE_RIGHT = {
     ("estimators", "maps"),
-    *((package, "plot") for package in ("curves", "inference", "decisions", "assessment")),
-    *((package, "report") for package in ("curves", "inference", "assessment")),
+    *((package, "plot") for package in ("curves", "inference", "decisions", "assessment", "monitor")),
+    *((package, "report") for package in ("curves", "inference", "assessment", "monitor")),
     *(("sketch", package) for package in ("api", "data")),
 }
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from calibrant.inference.table import EstimateTable
     from calibrant.inputs import InputError, InputTypeError, InputWarning
     from calibrant.maps import Calibrator, calibrator_names
+    from calibrant.monitor import Monitor
     from calibrant.sketch import Sketch
 
     __version__: str
@@ -71,6 +72,7 @@ _PACKAGES = {
     "calibrant.inference.table": ("EstimateTable",),
     "calibrant.inputs": ("InputError", "InputTypeError", "InputWarning"),
     "calibrant.maps": ("Calibrator", "calibrator_names"),
+    "calibrant.monitor": ("Monitor",),
     "calibrant.sketch": ("Sketch",),
 }
 # The package of each name; all others are those of `calibrant.estimators`. A name is imported when it is
@@ -99,6 +101,7 @@ __all__ = [
     "InputWarning",
     "Isotonic",
     "MapComparison",
+    "Monitor",
     "Point",
     "Recommendation",
     "Regret",

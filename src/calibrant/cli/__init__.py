@@ -16,6 +16,7 @@ from calibrant.cli.compare import compare
 from calibrant.cli.demo import demo
 from calibrant.cli.experiment import group
 from calibrant.cli.measure import curve, estimate, recommend, regret
+from calibrant.cli.monitor import monitor
 from calibrant.cli.output import Refused, discard, open_closed_streams
 from calibrant.cli.report import report
 from calibrant.cli.sketch import sketch
@@ -90,7 +91,7 @@ class Main(click.Group):
     epilog="""\b
 Exit codes:
   0    done; check: within the limit
-  1    check: above the limit; demo, experiment: an error
+  1    check: above the limit; monitor: alarm; demo, experiment: an error
   2    bad input or usage
   3    check: inconclusive
   130  stopped by Ctrl-C""",
@@ -111,6 +112,19 @@ def main() -> None:
     """
 
 
-for _command in (demo, estimate, curve, compare, recommend, regret, check, report, calibrate, sketch, group):
+for _command in (
+    demo,
+    estimate,
+    curve,
+    compare,
+    recommend,
+    regret,
+    check,
+    report,
+    monitor,
+    calibrate,
+    sketch,
+    group,
+):
     main.add_command(_command)
 main.add_command(estimate, "ece")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +19,7 @@ from calibrant.inference.null import DATA_SETS
 from calibrant.inference.result import NAMES, Estimate, p_text
 from calibrant.inputs import InputError, Predictions, Serializable
 from calibrant.inputs.codec import Level, Probability, check_lengths
-from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.printed import Block, Printed, Table, data_frame
 from calibrant.inputs.wording import about, count, few_of, number, percent, size_name, with_ends
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.score_data import Array
@@ -103,12 +102,7 @@ class EstimateTable(Printed, Serializable):
             for key, each, p in zip(self.keys, self.estimates, self.p_adjusted, strict=True)
         ]
         data = {name: [row[k] for row in rows] for k, name in enumerate((*self.columns, *NUMBERS))}
-        for library, options in (("polars", {"strict": False}), ("pandas", {})):
-            try:
-                return import_module(library).DataFrame(data, **options)
-            except ModuleNotFoundError:
-                continue
-        raise ImportError("to_frame needs polars or pandas; pip install 'calibrant[engines]'")
+        return data_frame(data)
 
     def to_latex(self) -> str:
         """Return a LaTeX table in the style of the package booktabs."""

@@ -6,8 +6,9 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib import import_module
 from itertools import groupby
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from calibrant.inputs.wording import short, visible
 
@@ -65,6 +66,16 @@ class Printed:
     def _repr_html_(self) -> str:
         title = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).capitalize()
         return f"<div>\n<p><strong>{title}</strong></p>\n{self._drawing()}{_as_html(self._printed())}</div>"
+
+
+def data_frame(columns: dict[str, list[Any]]) -> Any:
+    """Return a data frame of polars or, if that is not installed, of pandas."""
+    for library, options in (("polars", {"strict": False}), ("pandas", {})):
+        try:
+            return import_module(library).DataFrame(columns, **options)
+        except ModuleNotFoundError:
+            continue
+    raise ImportError("to_frame needs polars or pandas; pip install 'calibrant[engines]'")
 
 
 def unbroken(text: str) -> str:

@@ -200,10 +200,10 @@ def count(number: float) -> str:
 def plural(noun: str) -> str:
     """Return the plural of a regular noun.
 
-    >>> plural("row"), plural("class")
-    ('rows', 'classes')
+    >>> plural("row"), plural("class"), plural("batch")
+    ('rows', 'classes', 'batches')
     """
-    return f"{noun}{'es' if noun.endswith('s') else 's'}"
+    return f"{noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
 
 
 def counted(number: float, noun: str) -> str:

@@ -8,6 +8,7 @@ survives a grey print. matplotlib is imported on use.
 from calibrant.plot.decisions import regret, risk_coverage
 from calibrant.plot.forest import compare, estimators, groups
 from calibrant.plot.grid import probability_transfer, small_multiples
+from calibrant.plot.monitor import monitor
 from calibrant.plot.reliability import curve, diagram, local_error, models, overlay
 from calibrant.plot.scores import score_histograms
 
@@ -19,6 +20,7 @@ __all__ = [
     "groups",
     "local_error",
     "models",
+    "monitor",
     "overlay",
     "probability_transfer",
     "regret",

@@ -65,10 +65,6 @@ def page(assessment: Assessment) -> str:
     folder = files("calibrant.report")
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     picture, notion = picture_of(assessment), get_notion(assessment.notion)
-    policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
     by_class = (curves for curves in assessment.curves.values() if isinstance(curves, ByClass))
     rejected = wording.is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
     example = wording.example_score(picture.curve, rejected)
@@ -87,7 +83,7 @@ def page(assessment: Assessment) -> str:
         answer=_answer_curves(assessment, picture.curve),
         style=Markup(style),
         script=Markup(script),
-        policy=policy,
+        policy=policy_of(style, script),
         wording=wording,
         costs=[] if assessment.decision is None else assessment.decision.table,
         picture=picture,
@@ -329,6 +325,12 @@ def _embedded(picture: chart.Picture, example: float | None) -> Markup:
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return Markup(text)
+
+
+def policy_of(style: str, script: str = "") -> str:
+    """Return the security policy of a page: it allows a style and a script, and nothing else."""
+    scripts = f"script-src '{_hash(script)}'; " if script else ""
+    return f"default-src 'none'; style-src '{_hash(style)}'; {scripts}base-uri 'none'; form-action 'none'"
 
 
 def _hash(text: str) -> str:

@@ -1,0 +1,252 @@
+"""The command that watches calibration over time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from calibrant.cli.options import DATA, PAGES, check_suffix, options, output
+from calibrant.cli.output import Refused, check_outputs, note, printable, tell, tell_json, write, writing
+from calibrant.cli.paths import files_of
+from calibrant.cli.progress import Bar
+from calibrant.cli.source import _asked, load_sketches, name_of, read_rows, refusing, settled, stem_of
+from calibrant.inputs.wording import counted
+
+if TYPE_CHECKING:
+    from calibrant import Monitor
+
+# A date, or a date with an hour, in a path.
+_DATE = re.compile(r"(?<!\d)(\d{4})-?([01]\d)-?([0-3]\d)(?:[T_ ]([0-2]\d))?(?!\d)")
+PERIODS = {"hour": "datetime64[h]", "day": "datetime64[D]", "week": "datetime64[D]"}
+#: Options of the null hypothesis, which a state file keeps.
+SETTINGS = ("alpha", "tolerance", "reference", "delay", "horizon")
+
+
+@dataclass
+class Period:
+    """A period to look at: its files, or its rows among those of a table."""
+
+    at: str
+    files: tuple[str, ...] = ()
+    rows: Any = None
+
+
+def periods_of_paths(files: Sequence[str]) -> list[Period]:
+    """Return the files of each date that their paths name, in the order of time.
+
+    >>> [(each.at, len(each.files)) for each in periods_of_paths(["b/dt=2026-05-05/1.csv", "2026-05-04.csv"])]
+    [('2026-05-04', 1), ('2026-05-05', 1)]
+    """
+    by_date: dict[str, list[str]] = {}
+    for file in files:
+        found = next(filter(None, map(_DATE.search, reversed(Path(file).parts))), None)
+        if found is None:
+            raise Refused(f"{file}: no part of the path is a date; name a column by --time, or files by date")
+        year, month, day, hour = found.groups()
+        by_date.setdefault(f"{year}-{month}-{day}" + (f"T{hour}" if hour else ""), []).append(file)
+    return [Period(at, tuple(sorted(by_date[at]))) for at in sorted(by_date)]
+
+
+def periods_of_times(times: Any, every: str) -> list[Period]:
+    """Return the rows of each period, by the time of each row.
+
+    >>> [each.at for each in periods_of_times(["2026-05-12 10:00", "2026-05-06", "2026-05-04"], "week")]
+    ['2026-05-04', '2026-05-11']
+    """
+    try:
+        values = np.array(
+            [str(each).removesuffix("Z") for each in np.asarray(times).tolist()], "datetime64[s]"
+        )
+    except ValueError as error:
+        raise Refused(f"--time must name a column of dates or times: {error}") from None
+    if np.isnat(values).any():
+        raise Refused(
+            f"--time must be known for each row, got none in row {int(np.argmax(np.isnat(values))) + 1}"
+        )
+    starts = values.astype(PERIODS[every])
+    if every == "week":
+        starts = starts - (starts.astype(int) + 3) % 7
+    return [Period(str(start), rows=starts == start) for start in np.unique(starts)]
+
+
+def _marks(files: Sequence[str], known: Mapping[str, Any]) -> dict[str, tuple[int, int, str]]:
+    """Return size, time of change and SHA-256 of files; those that look as before are not read."""
+    marks = {}
+    for file in files:
+        about, path = os.stat(file), os.path.realpath(file)
+        before = tuple(known.get(path, (None, None, "")))
+        if before[:2] != (about.st_size, about.st_mtime_ns):
+            with open(file, "rb") as data:
+                before = about.st_size, about.st_mtime_ns, hashlib.file_digest(data, "sha256").hexdigest()
+        marks[path] = before
+    return marks
+
+
+@contextmanager
+def _locked(state: Path | None) -> Iterator[None]:
+    """Keep other runs from a state file."""
+    if state is None:
+        yield
+        return
+    try:
+        from filelock import FileLock, Timeout
+    except ImportError:
+        raise Refused("--state needs filelock; pip install 'calibrant[monitor]'") from None
+    try:
+        with FileLock(f"{state}.lock", timeout=0):
+            yield
+    except Timeout:
+        raise Refused(f"{state}: another run is using it") from None
+
+
+def _load(state: Path | None, given: Mapping[str, Any]) -> tuple[Monitor, dict[str, Any]]:
+    """Return the monitor of a state file, or a new one, and the marks of the files that it has read."""
+    from calibrant import Monitor
+    from calibrant.inputs import parsed_json
+
+    chosen = {name: given[name] for name in SETTINGS if given[name] is not None}
+    if state is None or not state.exists():
+        return Monitor(given["notion"], **chosen), {}
+    values = parsed_json(state.read_bytes())
+    if (
+        not isinstance(values, dict)
+        or {*values} != {"monitor", "files"}
+        or not isinstance(values["files"], dict)
+    ):
+        raise Refused(f"{state}: is no state of a monitor")
+    monitor = Monitor.from_dict(values["monitor"])
+    for name, value in chosen.items():
+        if (before := getattr(monitor.settings, name)) != value:
+            hint = "a changed null hypothesis needs a new state, and spends new alpha"
+            raise Refused(f"--{name} must be {before}, as in {state.name}, got {value}; {hint}")
+    return monitor, values["files"]
+
+
+def _read(monitor: Monitor, period: Period, given: dict[str, Any], table: Any, now: Any) -> tuple[Any, Any]:
+    """Return what a period holds: a batch and what it is about."""
+    from calibrant.data import stream
+    from calibrant.data.files import is_sketch
+
+    when = period.at if now is None else monitor._moment(period.at, now)
+    if table is None and all(map(is_sketch, period.files)):
+        return monitor._read(when, load_sketches(period.files), None, None, None)
+    if table is None and given["cluster"] is None:
+        streamed = stream(period.files, _asked(given), format=given["format"])
+        kept = {group: sketch for group, sketch in streamed.sketches.items() if sketch.totals.rows}
+        return monitor._read(when, kept, None, None, None)
+    if table is None and len(period.files) > 1:
+        raise Refused(f"{period.at}: has several files, and --cluster needs one for each period")
+    source = read_rows(period.files[0], given) if table is None else table
+    chosen = slice(None) if period.rows is None else period.rows
+    settings, chosen = source.options, slice(None) if period.rows is None else period.rows
+    groups = source.groups if table is None else source.by.get(given["groups"])
+    monitor._settle(settings["labels"], settings["pos_label"], source.notion.name)
+    rows = [*source.rows, groups, *(settings.get(name) for name in ("cluster", "sample_weight", "counts"))]
+    *rows, sample_weight, counts = [None if each is None else each[chosen] for each in rows]
+    weights = {"sample_weight": sample_weight, "counts": counts}
+    return monitor._read(when, *rows, percent=False, missing=settings["missing"], **weights)
+
+
+@click.command(epilog="Exit codes: 0 no alarm, 1 alarm, 2 bad input or usage.")
+@options("path", *DATA, "groups", "cluster", "notion")
+@click.option("--time", metavar="COLUMN", help="Column of dates or times, of a single table.")
+@click.option("--every", type=click.Choice(tuple(PERIODS)), default="day", show_default=True, help="Period.")
+@click.option("--alpha", type=float, help="Largest probability of a false alarm.  [default: 0.05]")
+@click.option("--tolerance", type=float, help="Difference in log-odds that is allowed.  [default: 0]")
+@click.option("--reference", type=int, metavar="N", help="Compare with the first N periods, not the scores.")
+@click.option("--delay", type=float, metavar="DAYS", help="Days after which all labels are known.")
+@click.option("--horizon", type=int, metavar="N", help="Periods to be fastest within.  [default: 365]")
+@output("--state", what="Where to keep what was read, so that the next run reads new periods only.")
+@click.option("--now", metavar="TIME", help="The present, for --delay.  [default: the clock]")
+@output("-o", "--out", what="Where to write the page.  [default: PATH's name with -monitor.html]")
+@options("json", "quiet")
+def monitor(
+    file: str, time: str | None, every: str, state: Path | None, now: str | None, out: Path | None,
+    as_json: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Watch the calibration of PATH over time, and raise an alarm when it changes.
+
+    PATH are files, sketches or partitions whose paths hold a date, such as dt=2026-05-04/part.parquet, or
+    one table with --time. The probability of a false alarm is at most --alpha however often the command
+    runs. With --state a period is read once; one that has changed since is refused. Rows that came later go
+    into a period of their own.
+
+    \b
+    Examples:
+      calibrant monitor predictions/ --delay 7 --state monitor.json -o monitor.html
+      calibrant monitor 2026-05-*.sketch --tolerance 0.3
+      calibrant monitor predictions.csv --time scored_at --every week --groups country
+    """
+    from calibrant.data.files import expanded
+    from calibrant.monitor.history import closes, moment
+
+    where = out or Path(f"{stem_of(file)}-monitor.html")
+    check_suffix(where, PAGES)
+    given = settled(given, single_score=True)
+    check_outputs([file], where, state, format=given["format"])
+    if time is not None and given["groups"] is not None and time == given["groups"]:
+        raise click.UsageError("--time and --groups must be two columns")
+    with _locked(state), refusing(name_of(file)):
+        watched, files = _load(state, given)
+        table, periods = None, []
+        if time is not None:
+            columns = (time,) if given["groups"] is None else (time, given["groups"])
+            table = read_rows(file, given | {"by": columns, "groups": None})
+            periods = periods_of_times(table.by[time], every)
+        else:
+            paths = [path for each in files_of(file) for path in expanded(each, given["format"])]
+            periods = periods_of_paths(paths)
+        present = np.datetime64(str(moment("now" if now is None else now, "--now")))
+        known = {row.at: batch for row, batch in zip(watched.history, watched._batches, strict=True)}
+        delay = watched.settings.delay
+        extra = np.timedelta64(6 if every == "week" else 0, "D")
+        open_periods = [
+            each for each in periods if delay is not None and closes(each.at, delay) + extra > present
+        ]
+        fresh = [each for each in periods if each not in open_periods and each.at not in known]
+        for period in (each for each in periods if each.at in known):
+            before = files.get(period.at)
+            marks = _marks(period.files, before or {})
+            same = before is not None and sorted(m[2] for m in before.values()) == sorted(
+                m[2] for m in marks.values()
+            )
+            if table is not None:
+                same = _read(watched, period, given, table, None)[1].digest == known[period.at].digest
+            if not same:
+                hint = "rows that came later must be a period of their own"
+                raise Refused(f"{period.at}: has changed since it was read; {hint}")
+        with Bar("reading", given["quiet"]) as bar:
+            for done, period in enumerate(fresh, 1):
+                with refusing(period.at):
+                    watched._consume(*_read(watched, period, given, table, present))
+                files[period.at] = _marks(period.files, {})
+                bar(done, len(fresh))
+        if not watched.history:
+            raise Refused(f"no period has closed, of {counted(len(periods), 'period')}")
+        with writing(where):
+            watched.to_html(where)
+        if state is not None and fresh:
+            write(state, json.dumps({"monitor": watched.to_dict(), "files": files}, allow_nan=False))
+    if open_periods:
+        waiting = counted(len(open_periods), "period")
+        note(f"caution: {waiting} must wait for labels, from {open_periods[0].at} on")
+    about = {"new": len(fresh), "waiting": len(open_periods), "source": name_of(file)}
+    if as_json:
+        alarm = None if watched.alarm is None else watched.alarm.to_dict()
+        about |= {"flagged": {str(group): at for group, at in watched.flagged.items()}}
+        about |= {"e_value": watched.e_value, "limit": watched.limit, "batches": len(watched.history)}
+        tell_json({"alarm": alarm} | about | {"cautions": list(watched.cautions)})
+    else:
+        tell(str(watched))
+        click.echo(printable(f"page: {where.resolve()}"))
+    raise SystemExit(1 if watched.alarm is not None else 0)

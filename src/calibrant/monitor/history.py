@@ -1,0 +1,219 @@
+"""What a monitor has seen, as it is saved and shown: its settings, batches and alarm."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from numbers import Integral
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs import InputError, InputTypeError
+from calibrant.inputs.codec import Bounds, Count, Level, Number, Probability, Serializable, Shape
+from calibrant.inputs.printed import Block, Printed, Table, data_frame
+from calibrant.inputs.wording import count, with_interval
+from calibrant.monitor.process import CELLS, Sums
+
+#: Columns of occupied cells: the number of the cell, rows, scores and outcomes.
+SumsTable: TypeAlias = Annotated[NDArray[np.float64], Shape((4, None)), Bounds(0)]
+
+
+def moment(at: Any, name: str = "at") -> str | int:
+    """Return a number, or a date or time as ISO text; of a time zone as UTC.
+
+    >>> moment(date(2026, 5, 4)), moment("2026-05-04"), moment(3)
+    ('2026-05-04', '2026-05-04', 3)
+    """
+    if isinstance(at, Integral) and not isinstance(at, bool):
+        return int(at)
+    if isinstance(at, datetime) and at.tzinfo is not None:
+        at = at.astimezone(UTC).replace(tzinfo=None)
+    at = at.isoformat() if isinstance(at, date) else at
+    rule = "be a whole number, a date or a time in the ISO format, such as '2026-05-04'"
+    if not isinstance(at, str | np.datetime64):
+        raise InputTypeError(name, rule, at)
+    try:
+        value = np.datetime64(at)
+    except ValueError:
+        value = np.datetime64("NaT")
+    if np.isnat(value):
+        raise InputError(name, rule, at)
+    return str(value)
+
+
+def is_after(at: Any, other: Any) -> bool:
+    """Return whether one moment is after another; numbers and dates do not mix."""
+    if isinstance(at, int) != isinstance(other, int):
+        raise InputError("at", "be a number in all batches or in none", at, got=f"{at!r} after {other!r}")
+    return bool(at > other if isinstance(at, int) else np.datetime64(at) > np.datetime64(other))
+
+
+def closes(at: Any, delay: float) -> Any:
+    """Return when the labels of a period are complete: `delay` days after its end.
+
+    >>> str(closes("2026-05-04", 7)), str(closes("2026-05-04T10", 0.5))
+    ('2026-05-12T00:00:00', '2026-05-04T23:00:00')
+    """
+    end = (np.datetime64(at) + 1).astype("datetime64[s]")
+    return end + np.timedelta64(round(delay * 86400), "s")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is compared, which the first batch settles: the notion and the classes of the columns."""
+
+    notion: str
+    labels: tuple[Hashable, ...]
+    positive: int | None
+    vector: bool  # whether scores came as a vector
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of a monitor: the null hypothesis and the error probability."""
+
+    notion: str | None
+    alpha: Level
+    tolerance: Annotated[float, Bounds(0)]
+    reference: Count
+    horizon: Number
+    delay: Annotated[float, Bounds(0)] | None
+    groups: tuple[Hashable, ...] | None
+    labels: tuple[Hashable, ...] | None
+    pos_label: Hashable
+
+
+@dataclass(frozen=True)
+class StreamSums:
+    """Sums of a batch of one group and one class."""
+
+    group: Hashable
+    problem: Count
+    table: SumsTable
+
+    @classmethod
+    def of(cls, group: Hashable, problem: int, sums: Sums) -> StreamSums:
+        """Keep the occupied cells."""
+        used = np.flatnonzero(sums.n > 0)
+        return cls(group, problem, np.array([used, *(part[used] for part in sums)], dtype=np.float64))
+
+    @property
+    def sums(self) -> Sums:
+        """The sums of all cells."""
+        parts = np.zeros((3, CELLS))
+        parts[:, self.table[0].astype(np.intp)] = self.table[1:]
+        return Sums(*parts)
+
+    def _check_fields(self) -> None:
+        cell, n, score, outcome = self.table
+        if (cell >= CELLS).any() or (cell % 1 != 0).any() or (np.diff(cell) <= 0).any():
+            raise InputError("table", f"name cells below {CELLS} in order", got="others")
+        if (n <= 0).any() or (np.maximum(score, outcome) > n * (1 + 1e-9)).any():
+            raise InputError("table", "hold scores and outcomes of at most 1", got="more")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What is kept of a batch."""
+
+    at: Hashable
+    n: Annotated[float, Bounds(0, above=True)]
+    value: Probability
+    low: Probability
+    high: Probability
+    expected: Probability  # below which 95 % of the errors of a calibrated model lie
+    dropped: Count  # rows without a label
+    sums: tuple[StreamSums, ...]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the sums, the same for the same rows in any order."""
+        total = hashlib.sha256()
+        for each in self.sums:
+            total.update(repr((each.group, each.problem)).encode())
+            total.update((np.round(each.table, 6) + 0.0).tobytes())
+        return total.hexdigest()
+
+
+@dataclass(frozen=True)
+class MonitorState(Serializable):
+    """All that a monitor is saved as: what follows from it is computed again."""
+
+    settings: Settings
+    subject: Subject | None
+    batches: tuple[Batch, ...]
+
+
+@dataclass(frozen=True)
+class Alarm(Printed, Serializable):
+    """When the e-process reached its limit, and what changed.
+
+    Attributes
+    ----------
+    at : str or int
+        The batch at which the alarm rose.
+    e_value : float
+        The e-process at that batch.
+    onset : str or int
+        The batch at which the change probably began: the median of its posterior.
+    onset_low, onset_high : str or int
+        Ends of the 90 % interval of the onset.
+    direction : str
+        How outcomes differ from scores.
+    groups : tuple
+        Groups whose own evidence exceeds the limit divided by their weight.
+    """
+
+    at: Hashable
+    e_value: float
+    onset: Hashable
+    onset_low: Hashable
+    onset_high: Hashable
+    direction: str
+    groups: tuple[Hashable, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The alarm in one sentence."""
+        return (
+            f"Alarm at {self.at}: {self.direction}, since about {self.onset} (90 % interval "
+            f"{self.onset_low} to {self.onset_high}); e-value {self.e_value:.3g}."
+        )
+
+    def _printed(self) -> Iterator[Block]:
+        yield self.sentence
+
+
+class HistoryRow(NamedTuple):
+    """One batch: the calibration error with its 95 % interval, and the e-process after it."""
+
+    at: Any
+    n: float
+    value: float
+    low: float
+    high: float
+    expected: float  # below which 95 % of the errors of a calibrated model lie
+    e_value: float
+    is_reference: bool
+
+
+class History(Printed, tuple[HistoryRow, ...]):
+    """A row for each batch of a monitor."""
+
+    def to_frame(self) -> Any:
+        """Return a data frame with a row for each batch, of polars or, if that is missing, of pandas."""
+        return data_frame({name: [getattr(row, name) for row in self] for name in HistoryRow._fields})
+
+    def _printed(self) -> Iterator[Block]:
+        rows = [
+            [
+                *(str(each.at), count(round(each.n, 1)), with_interval(each.value, each.low, each.high)),
+                "reference" if each.is_reference else f"{each.e_value:.3g}",
+            ]
+            for each in self
+        ]
+        yield Table(["at", "rows", "error (95 % interval)", "e-value"], rows, names=1)
