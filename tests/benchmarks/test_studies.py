@@ -516,3 +516,41 @@ def test_the_study_of_what_is_kept(monkeypatch):
         held = selective.one_cell(selective.Cell("seven", 100, clustered), 6)
         assert held.shape == (len(selective.COLUMNS),)
         assert held.min() >= 0.5
+
+
+def test_the_study_of_the_monitor(monkeypatch):
+    monitor = study("monitor")
+    for name, days in {"DAYS": 30, "CHANGE": 10, "LONGEST": 40}.items():
+        monkeypatch.setattr(monitor, name, days)
+    lines = list(monitor.tables(4, ("rates", "dependence", "onset")))
+    assert len([line for line in lines if line.startswith("| ")]) == 3 + 11 + 11 + 4
+    # What is drawn at once is what a stream computes one batch after another.
+    rng = np.random.default_rng(1)
+    truth = 0.9 * monitor.SCORE
+    batches = monitor.binary(rng, 1, 500, at=lambda day: truth)
+    drawn = [next(batches) for _ in range(30)]
+    stream, days = monitor.process.Stream(0.0, monitor.DAYS), []
+    for n, y in drawn:
+        parts = np.zeros((3, monitor.process.CELLS))
+        parts[:, monitor.BETA.cell] = n[0], n[0] * monitor.SCORE, y[0]
+        stream.look(sums := monitor.Sums(*parts), reference=False)
+        stream.add(sums)
+        days.append(stream.log_m)
+    for limit in np.log([2, 20, 500]):
+        (day,) = monitor.alarms(iter(drawn), days=30, limit=limit)
+        assert day == 1 + int(np.argmax(np.array(days) >= limit))
+
+
+def test_the_study_of_detectors(monkeypatch):
+    monitor = study("monitor")
+    monkeypatch.setattr(monitor, "DAYS", 70)
+    monkeypatch.setattr(monitor, "LONGEST", 12)
+    found = {
+        name: by_kind for name, _, by_kind in monitor.delays(6, ("none", "abrupt"), (3000,), peers=False)
+    }
+    assert set(found) == {"calibrant", "CUSUM (mean)", "CUSUM (ECE)"}
+    for by_kind in found.values():
+        assert monitor.false_alarms(by_kind["none"])[0] <= 0.5
+        assert int(monitor.described(by_kind["abrupt"]).split()[0]) <= 12
+    detectors = {"brier": lambda: lambda score, outcome: ((score - outcome) ** 2).mean() > 0.2}
+    assert (monitor.by_rows("none", 100, 2, 3, detectors)["brier"] > 0).all()
