@@ -74,7 +74,7 @@ def same(found, shown):
 
 
 PRINTING = [
-    f"docs/{name}.md" for name in ("scikit-learn", "language-models", "calibration", "decisions", "selective")
+    f"docs/{name}.md" for name in ("scikit-learn", "language-models", "calibration", "decisions", "selective", "monitoring")
 ]
 PRINTING += [
     "README.md",
