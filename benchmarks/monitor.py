@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from calibrant.monitor import process
-from calibrant.monitor.process import Sums
+from calibrant.monitor.process import CellSums
 
 ALPHA, DAYS, CHANGE, LONGEST = 0.05, 365, 60, 150
 NEVER = 10**6
@@ -178,7 +178,7 @@ def rates(streams):
         n = rng.multinomial(30 * 500, SHARE).astype(float)
         sums = np.zeros((3, process.CELLS))
         sums[:, BETA.cell] = n, n * SCORE, rng.binomial(n.astype(int), truth)
-        band = process.reference_band(Sums(*sums), ALPHA * process.REFERENCE_SHARE)
+        band = process.reference_band(CellSums(*sums), ALPHA * process.REFERENCE_SHARE)
         bounds = tuple(each[BETA.cell] for each in band)
         batches = binary(rng, max(streams // 20, 1), 500, at=lambda day: truth)
         found.append(alarms(batches, bounds=bounds, limit=np.log(1 / (0.8 * ALPHA))))
@@ -229,7 +229,7 @@ def onset(streams):
                     n, y = (part[0] for part in next(batches))
                     parts = np.zeros((3, process.CELLS))
                     parts[:, BETA.cell] = n, n * SCORE, y
-                    sums = Sums(*parts)
+                    sums = CellSums(*parts)
                     stream.look(sums, reference=False)
                     stream.add(sums)
                     if stream.log_m >= LIMIT and day >= CHANGE:

@@ -533,7 +533,7 @@ def test_the_study_of_the_monitor(monkeypatch):
     for n, y in drawn:
         parts = np.zeros((3, monitor.process.CELLS))
         parts[:, monitor.BETA.cell] = n[0], n[0] * monitor.SCORE, y[0]
-        stream.look(sums := monitor.Sums(*parts), reference=False)
+        stream.look(sums := monitor.CellSums(*parts), reference=False)
         stream.add(sums)
         days.append(stream.log_m)
     for limit in np.log([2, 20, 500]):

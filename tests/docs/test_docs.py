@@ -74,7 +74,8 @@ def same(found, shown):
 
 
 PRINTING = [
-    f"docs/{name}.md" for name in ("scikit-learn", "language-models", "calibration", "decisions", "selective", "monitoring")
+    f"docs/{name}.md"
+    for name in ("scikit-learn", "language-models", "calibration", "decisions", "selective", "monitoring")
 ]
 PRINTING += [
     "README.md",

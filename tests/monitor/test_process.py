@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.monitor import process
-from calibrant.monitor.history import Batch, Settings, StreamSums, Subject
+from calibrant.monitor.history import Batch, MonitorSettings, StreamSums, Subject
 from calibrant.monitor.monitor import Monitor
-from calibrant.monitor.process import Sums
+from calibrant.monitor.process import CellSums
 from oracles import monitor as oracle
 
 score_lists = st.lists(st.floats(0, 1), min_size=1, max_size=8)
@@ -29,7 +29,7 @@ def test_a_cell_never_has_more_evidence_than_its_rows(scores, data, tolerance):
     weights = data.draw(
         st.lists(st.sampled_from([0.1, 0.5, 1.0]), min_size=len(scores), max_size=len(scores))
     )
-    sums = Sums.of(np.array(scores), np.array(outcomes), np.array(weights))
+    sums = CellSums.of(np.array(scores), np.array(outcomes), np.array(weights))
     tilt = process.tilts(sums.n, sums.score, 1)
     bounds = process.shifted(sums.mean, -tolerance), process.shifted(sums.mean, tolerance)
     found = process.evidence(sums, tilt, *bounds)
@@ -41,7 +41,7 @@ def test_a_cell_never_has_more_evidence_than_its_rows(scores, data, tolerance):
 @pytest.mark.parametrize("tolerance", [0.0, 0.3])
 def test_a_cell_of_equal_scores_has_the_evidence_of_its_rows(tolerance):
     scores, outcomes = [0.2] * 5 + [0.71] * 4 + [0.0, 1.0], [1, 0, 0, 0, 1, 1, 1, 0, 1, 0, 1]
-    sums = Sums.of(np.array(scores), np.array(outcomes, float), np.ones(11))
+    sums = CellSums.of(np.array(scores), np.array(outcomes, float), np.ones(11))
     tilt = process.tilts(sums.n, sums.score, 1)
     bounds = process.shifted(sums.mean, -tolerance), process.shifted(sums.mean, tolerance)
     exact = [
@@ -96,7 +96,9 @@ def monitor_of(**options):
 
 def add(monitor, at, groups):
     sums = [
-        StreamSums.of(group, 0, Sums.of(*(np.array(part, float) for part in (*rows, [1.0] * len(rows[0])))))
+        StreamSums.of(
+            group, 0, CellSums.of(*(np.array(part, float) for part in (*rows, [1.0] * len(rows[0]))))
+        )
         for group, rows in groups.items()
     ]
     monitor._add(Batch(at, 1.0, 0.0, 0.0, 0.0, 0.0, 0, tuple(sums)))
@@ -167,7 +169,7 @@ def test_the_band_of_a_reference_period_by_the_inequality_of_chernoff():
     n = np.zeros(process.CELLS)
     n[[40, 60, 80, 100]] = 250
     outcome = n * np.linspace(0, 1, process.CELLS) ** 2
-    low, high = process.reference_band(Sums(n, n * process.MIDDLE, outcome), 0.05)
+    low, high = process.reference_band(CellSums(n, n * process.MIDDLE, outcome), 0.05)
     assert (low <= high).all()
     assert (np.diff(low) >= 0).all()
     assert (np.diff(high) >= 0).all()
@@ -187,7 +189,9 @@ def test_the_band_of_a_reference_period_covers():
     missed = 0
     for _ in range(60):
         y = rng.binomial(n, truth)
-        low, high = process.reference_band(Sums(n.astype(float), n * process.MIDDLE, y.astype(float)), 0.2)
+        low, high = process.reference_band(
+            CellSums(n.astype(float), n * process.MIDDLE, y.astype(float)), 0.2
+        )
         missed += bool(((truth < low) | (truth > high))[n > 0].any())
     assert missed <= 12
 
@@ -203,4 +207,4 @@ def test_the_onset_is_found_in_the_evidence():
 
 
 def test_settings_are_part_of_the_json():
-    assert {"alpha", "tolerance", "reference", "delay"} <= set(Settings.__dataclass_fields__)
+    assert {"alpha", "tolerance", "reference", "delay"} <= set(MonitorSettings.__dataclass_fields__)

@@ -16,7 +16,7 @@ from calibrant.inputs import InputError, InputTypeError
 from calibrant.inputs.codec import Bounds, Count, Level, Number, Probability, Serializable, Shape
 from calibrant.inputs.printed import Block, Printed, Table, data_frame
 from calibrant.inputs.wording import count, with_interval
-from calibrant.monitor.process import CELLS, Sums
+from calibrant.monitor.process import CELLS, CellSums
 
 #: Columns of occupied cells: the number of the cell, rows, scores and outcomes.
 SumsTable: TypeAlias = Annotated[NDArray[np.float64], Shape((4, None)), Bounds(0)]
@@ -73,7 +73,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Settings:
+class MonitorSettings:
     """The arguments of a monitor: the null hypothesis and the error probability."""
 
     notion: str | None
@@ -89,24 +89,24 @@ class Settings:
 
 @dataclass(frozen=True)
 class StreamSums:
-    """Sums of a batch of one group and one class."""
+    """CellSums of a batch of one group and one class."""
 
     group: Hashable
     problem: Count
     table: SumsTable
 
     @classmethod
-    def of(cls, group: Hashable, problem: int, sums: Sums) -> StreamSums:
+    def of(cls, group: Hashable, problem: int, sums: CellSums) -> StreamSums:
         """Keep the occupied cells."""
         used = np.flatnonzero(sums.n > 0)
         return cls(group, problem, np.array([used, *(part[used] for part in sums)], dtype=np.float64))
 
     @property
-    def sums(self) -> Sums:
+    def sums(self) -> CellSums:
         """The sums of all cells."""
         parts = np.zeros((3, CELLS))
         parts[:, self.table[0].astype(np.intp)] = self.table[1:]
-        return Sums(*parts)
+        return CellSums(*parts)
 
     def _check_fields(self) -> None:
         cell, n, score, outcome = self.table
@@ -143,7 +143,7 @@ class Batch:
 class MonitorState(Serializable):
     """All that a monitor is saved as: what follows from it is computed again."""
 
-    settings: Settings
+    settings: MonitorSettings
     subject: Subject | None
     batches: tuple[Batch, ...]
 

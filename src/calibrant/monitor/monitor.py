@@ -25,8 +25,8 @@ from calibrant.monitor.history import (
     Batch,
     History,
     HistoryRow,
+    MonitorSettings,
     MonitorState,
-    Settings,
     Subject,
     closes,
     is_after,
@@ -124,7 +124,7 @@ class Monitor(Printed):
                 raise InputError(name, f"be a finite number of {unit}, at least 0", value)
         if groups is not None and (isinstance(groups, str) or len(set(groups)) < max(len(groups), 1)):
             raise InputError("groups", "be a list of different groups", groups)
-        settings = Settings(
+        settings = MonitorSettings(
             notion=None if notion is None else get_notion(notion).name,
             alpha=inputs.level(alpha, "alpha"),
             tolerance=float(tolerance),

@@ -33,16 +33,16 @@ RANGES, ENDS = (2, 4, 8, 16), (0.05, 0.01)
 REFERENCE_SHARE, REFERENCE_RANGES = 0.2, 16
 
 
-class Sums(NamedTuple):
-    """Sums of the rows of each score cell, the last axis: rows, scores and outcomes."""
+class CellSums(NamedTuple):
+    """CellSums of the rows of each score cell, the last axis: rows, scores and outcomes."""
 
     n: Array
     score: Array
     outcome: Array
 
-    def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
+    def __add__(self, other: CellSums) -> CellSums:  # type: ignore[override]
         """Return the sums of both."""
-        return Sums(*(a + b for a, b in zip(self, other, strict=True)))
+        return CellSums(*(a + b for a, b in zip(self, other, strict=True)))
 
     @property
     def mean(self) -> Array:
@@ -52,10 +52,10 @@ class Sums(NamedTuple):
         )
 
     @classmethod
-    def of(cls, score: Array, outcome: Array, weight: Array) -> Sums:
+    def of(cls, score: Array, outcome: Array, weight: Array) -> CellSums:
         """Sum rows of one problem, whose outcomes and scores lie in [0, 1] and whose weights are at most 1.
 
-        >>> sums = Sums.of(np.array([0.2, 0.2, 0.7]), np.array([0.0, 1.0, 1.0]), np.ones(3))
+        >>> sums = CellSums.of(np.array([0.2, 0.2, 0.7]), np.array([0.0, 1.0, 1.0]), np.ones(3))
         >>> sums.n[sums.n > 0], sums.outcome[sums.n > 0]
         (array([2., 1.]), array([1., 1.]))
         """
@@ -107,7 +107,7 @@ def tilts(count: Array, score: Array, batches: float) -> Array:
     return np.clip(signed[:, :, None] * shape[:, None, :], -MOST, MOST).reshape(N_TILTS, CELLS)
 
 
-def evidence(sums: Sums, tilt: Array, low: Array, high: Array) -> Array:
+def evidence(sums: CellSums, tilt: Array, low: Array, high: Array) -> Array:
     """Return the log e-value of a batch for each tilt.
 
     `low` and `high` bound the mean probability of the rows of each cell. Because the log moment generating
@@ -157,7 +157,7 @@ class Stream:
 
     def __init__(self, tolerance: float, horizon: int, started: int = 0) -> None:
         self.tolerance, self.horizon = tolerance, horizon
-        self.total = self.reference = Sums(*np.zeros((3, CELLS)))
+        self.total = self.reference = CellSums(*np.zeros((3, CELLS)))
         self.batches = 0  # in which there were rows
         self.log_e = [np.zeros(N_TILTS)] * started  # by batch since the reference period
         # A change before the first rows begins with them.
@@ -166,13 +166,13 @@ class Stream:
         self.log_m = 0.0
         self.band: tuple[Array, Array] | None = None
 
-    def look(self, sums: Sums, *, reference: bool) -> None:
+    def look(self, sums: CellSums, *, reference: bool) -> None:
         """Take the scores of a batch, and the outcomes if it belongs to the reference period."""
         self.total, self.batches = self.total + sums, self.batches + 1
         if reference:
             self.reference += sums
 
-    def add(self, sums: Sums | None) -> None:
+    def add(self, sums: CellSums | None) -> None:
         """Add the evidence of a batch, or that of a batch in which the stream has no rows."""
         log_e = np.zeros(N_TILTS)
         if sums is not None:
@@ -225,7 +225,7 @@ def words_of(change: Change, scores: str, count: Array) -> str:
     return f"{scores} {between} are too {low}"
 
 
-def reference_band(sums: Sums, alpha: float) -> tuple[Array, Array]:
+def reference_band(sums: CellSums, alpha: float) -> tuple[Array, Array]:
     """Return bounds of the frequency in each cell that hold together with probability 1 - alpha.
 
     They assume that frequencies do not fall as scores rise, so that the mean frequency of scores that are

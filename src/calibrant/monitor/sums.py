@@ -10,8 +10,8 @@ import numpy as np
 from calibrant import inputs
 from calibrant.inference.estimate import estimate
 from calibrant.inputs import InputError, Predictions
-from calibrant.monitor.history import Batch, Settings, StreamSums, Subject
-from calibrant.monitor.process import Sums
+from calibrant.monitor.history import Batch, MonitorSettings, StreamSums, Subject
+from calibrant.monitor.process import CellSums
 from calibrant.score_data import Array
 from calibrant.sketch import Sketch
 from calibrant.sketch.cell_sums import empty_cells
@@ -53,7 +53,7 @@ def of_rows(
     y_true: Any,
     y_prob: Any,
     subject: Subject | None,
-    settings: Settings,
+    settings: MonitorSettings,
     *,
     groups: Any,
     cluster: Any,
@@ -87,7 +87,7 @@ def of_rows(
     return subject, _batch(at, sums, task, data.dropped)
 
 
-def _batch(at: Any, sums: Mapping[Any, list[Sums]], task: CalibrationTask, dropped: int) -> Batch:
+def _batch(at: Any, sums: Mapping[Any, list[CellSums]], task: CalibrationTask, dropped: int) -> Batch:
     """Return a batch with its calibration error."""
     e = estimate(task)
     expected = e.null.quantiles.get(0.95, e.null.mean)
@@ -109,7 +109,7 @@ def _empty(subject: Subject, *, weighted: bool) -> Sketch:
     return made
 
 
-def _of_sketch(sketch: Sketch, largest: float | None = None) -> list[Sums]:
+def _of_sketch(sketch: Sketch, largest: float | None = None) -> list[CellSums]:
     """Return the sums of each problem; importance weights are divided by the `largest`.
 
     A sketch does not say which weight is the largest. It is at most the root of the largest sum of squared
@@ -122,11 +122,11 @@ def _of_sketch(sketch: Sketch, largest: float | None = None) -> list[Sums]:
     for each in [cells[k] for k in range(cells.batch[0])] if cells.batch else [cells]:
         at = each.sums.w > 0
         w = each.sums.w[at]
-        sums.append(Sums.of(each.score[at], each.sums.wy[at] / w, w / largest))
+        sums.append(CellSums.of(each.score[at], each.sums.wy[at] / w, w / largest))
     return sums
 
 
-def _of_clusters(data: Predictions, subject: Subject, largest: float) -> list[Sums]:
+def _of_clusters(data: Predictions, subject: Subject, largest: float) -> list[CellSums]:
     """Return sums in which a cluster is one row: the means of its scores and of its outcomes.
 
     Its weight is the mean importance weight of its rows.
@@ -146,5 +146,5 @@ def _of_clusters(data: Predictions, subject: Subject, largest: float) -> list[Su
             np.atleast_2d(problem.score), np.atleast_2d(np.asarray(problem.outcome)), strict=True
         ):
             score, outcome = (np.clip(total(weight * part) / of_weights, 0, 1) for part in pair)
-            sums.append(Sums.of(score, outcome, rows))
+            sums.append(CellSums.of(score, outcome, rows))
     return sums
