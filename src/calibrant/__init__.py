@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from calibrant.api.comparison import compare, compare_calibrators
     from calibrant.api.decisions import best_threshold, regret, regret_curve, risk_coverage
-    from calibrant.api.tables import estimate_by
+    from calibrant.api.tables import audit, estimate_by
     from calibrant.assessment import Assessment
     from calibrant.compiled.versions import show_versions
     from calibrant.curves import Point, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
@@ -41,10 +41,12 @@ if TYPE_CHECKING:
     from calibrant.estimators.smooth import Smooth
     from calibrant.estimators.sweep import Sweep
     from calibrant.estimators.variational import Variational
+    from calibrant.inference.audit import SegmentAudit
     from calibrant.inference.comparison import Comparison
     from calibrant.inference.map_comparison import MapComparison
     from calibrant.inference.recommendation import Recommendation
     from calibrant.inference.result import Estimate
+    from calibrant.inference.segments import Segment
     from calibrant.inference.table import EstimateTable
     from calibrant.inputs import InputError, InputTypeError, InputWarning
     from calibrant.maps import Calibrator, calibrator_names
@@ -60,15 +62,17 @@ _PACKAGES = {
     ),
     "calibrant.api.comparison": ("compare", "compare_calibrators"),
     "calibrant.api.decisions": ("best_threshold", "regret", "regret_curve", "risk_coverage"),
-    "calibrant.api.tables": ("estimate_by",),
+    "calibrant.api.tables": ("audit", "estimate_by"),
     "calibrant.assessment": ("Assessment",),
     "calibrant.compiled.versions": ("show_versions",),
     "calibrant.curves": ("Point", "ReliabilityCurve", "ReliabilityDiagram", "ScoreHistogram"),
     "calibrant.decisions": ("BestThreshold", "Cost", "Regret", "RegretCurve", "RiskCoverage"),
+    "calibrant.inference.audit": ("SegmentAudit",),
     "calibrant.inference.comparison": ("Comparison",),
     "calibrant.inference.map_comparison": ("MapComparison",),
     "calibrant.inference.recommendation": ("Recommendation",),
     "calibrant.inference.result": ("Estimate",),
+    "calibrant.inference.segments": ("Segment",),
     "calibrant.inference.table": ("EstimateTable",),
     "calibrant.inputs": ("InputError", "InputTypeError", "InputWarning"),
     "calibrant.maps": ("Calibrator", "calibrator_names"),
@@ -110,11 +114,14 @@ __all__ = [
     "ReliabilityDiagram",
     "RiskCoverage",
     "ScoreHistogram",
+    "Segment",
+    "SegmentAudit",
     "Sketch",
     "Smooth",
     "Sweep",
     "Variational",
     "assess",
+    "audit",
     "best_threshold",
     "calibrator_names",
     "compare",

@@ -8,8 +8,8 @@ import pytest
 
 import calibrant
 from calibrant.assessment import Balance, Verdict, verdict
-from calibrant.assessment.assessment import MeanGap
 from calibrant.assessment.verdict import default_tolerance, error_state, rows_needed
+from calibrant.inference.interval_estimate import MeanGap
 from calibrant.tasks import get_notion
 
 pytestmark = pytest.mark.usefixtures("few_reference_estimators")

@@ -554,3 +554,17 @@ def test_the_study_of_detectors(monkeypatch):
         assert int(monitor.described(by_kind["abrupt"]).split()[0]) <= 12
     detectors = {"brier": lambda: lambda score, outcome: ((score - outcome) ** 2).mean() > 0.2}
     assert (monitor.by_rows("none", 100, 2, 3, detectors)["brier"] > 0).all()
+
+
+def test_the_study_of_audits(monkeypatch, capsys):
+    audit = study("audit")
+    monkeypatch.setattr(audit, "ROWS", 1500)
+    results = audit.study(("calibrated", "odd-shifted"), 3, rows=1500, columns=3, n_resamples=199)
+    assert results["calibrated", "unadjusted"][0] >= results["calibrated", "calibrated"][0]
+    assert results["odd-shifted", "calibrated"][0] == 1
+    assert results["calibrated", "beyond"][4] > 15
+    audit.show(results, 3)
+    clusters = {"rows": 1500, "columns": 2, "cluster": np.arange(1500) // 4, "n_resamples": 199}
+    assert audit.study(("shifted",), 2, **clusters)["shifted", "unadjusted"][0] == 1
+    audit.clock(rows=2000)
+    assert "segments: " in capsys.readouterr().out

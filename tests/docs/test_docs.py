@@ -75,7 +75,10 @@ def same(found, shown):
 
 PRINTING = [
     f"docs/{name}.md"
-    for name in ("scikit-learn", "language-models", "calibration", "decisions", "selective", "monitoring")
+    for name in (
+        *("scikit-learn", "language-models", "calibration", "decisions", "selective", "monitoring"),
+        "segments",
+    )
 ]
 PRINTING += [
     "README.md",

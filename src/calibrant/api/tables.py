@@ -1,4 +1,4 @@
-"""Public function that estimates the calibration error of every cell of a table."""
+"""Public functions about many groups of rows: a table of calibration errors, and an audit of segments."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from calibrant import inputs
 from calibrant.estimators.base import chosen_bins
 from calibrant.inputs import Seed
+from calibrant.settings import REPORT
 from calibrant.tasks import default_notion
 from calibrant.tasks.notions import check_canonical_options
 from calibrant.tasks.task import class_names_of, read
@@ -17,6 +18,7 @@ from calibrant.tasks.task import class_names_of, read
 if TYPE_CHECKING:
     from calibrant.curves import Progress
     from calibrant.estimators import EstimatorLike, Norm
+    from calibrant.inference.audit import SegmentAudit
     from calibrant.inference.table import EstimateTable
 
 
@@ -121,3 +123,101 @@ def estimate_by(
     )
     steps.end()
     return rename_classes(table, names) if names else table
+
+
+@inputs.helpful
+def audit(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    segments: Any,
+    *,
+    depth: int = 2,
+    min_rows: int = REPORT.few_group_rows,
+    notion: str | None = None,
+    level: float = 0.95,
+    rng: Seed = 0,
+    n_resamples: int = 9999,
+    sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
+    percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
+) -> SegmentAudit:
+    """Find the segments of rows in which the scores are off, with control of the family-wise error rate.
+
+    Each segment is tested twice: against calibrated scores, and against one common recalibration of all rows.
+    The second test tells which segments differ from the others, also where all scores are off.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, counts, labels, pos_label, class_names, percent, missing
+        As for `estimate`.
+    segments : array of shape (N,), mapping from name to array, or data frame
+        Columns whose values are segments, and so are combinations of the values of several columns. Columns
+        of more than ten different numbers are divided at their quintiles. Missing values are a value.
+    depth : int, default=2
+        Number of columns that are combined at most.
+    min_rows : int, default=30
+        Smallest number of rows of a segment. There can be at most 5,000 segments.
+    notion : str, optional
+        A notion with one score for each row: "binary", "confidence", "correctness" or "top:k".
+    level : float
+        Joint level of the intervals. Each of the two tests has a family-wise error rate of one minus this.
+    rng : int, numpy.random.Generator or None, default=0
+        Seed of the simulations.
+    n_resamples : int
+        Number of simulated data sets.
+    cluster : array of shape (N,), optional
+        Cluster id of each row. The outcomes of a cluster may depend on each other, with one correlation in
+        all clusters, which is estimated from all rows.
+
+    Returns
+    -------
+    SegmentAudit
+        The segments, those with the strongest evidence of a difference first.
+
+    See Also
+    --------
+    estimate_by : Calibration error of groups that do not overlap.
+
+    Examples
+    --------
+    All scores are too high, and those of one segment are too low:
+
+    >>> import calibrant
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.beta(1, 9, 20_000)
+    >>> country, device = rng.choice(["DE", "FR", "IT"], 20_000), rng.choice(["app", "web"], 20_000)
+    >>> odd = (country == "FR") & (device == "app")
+    >>> outcome = rng.random(20_000) < np.where(odd, np.minimum(1.5 * score, 1), 0.5 * score)
+    >>> result = calibrant.audit(outcome, score, {"country": country, "device": device})
+    >>> result.segments[0].name, round(result.segments[0].beyond.value, 2)
+    ('country = FR, device = app', 0.08)
+    """
+    from calibrant.curves import rename_classes
+    from calibrant.inference.audit import NUMBERS, audit_segments
+
+    rows = y_prob, notion, sample_weight, labels, pos_label, cluster
+    data = read(y_true, *rows, counts=counts, percent=percent, missing=missing)
+    asked = default_notion(notion, vector=data.score.ndim == 1)
+    if asked.canonical or asked.classwise:
+        raise inputs.InputError("notion", "compare one score of each row", asked.name, advice="notion")
+    about: dict[str, Any] = {"depth": depth, "min_rows": min_rows}
+    result = audit_segments(
+        data,
+        asked,
+        inputs.segments_of_rows(segments, y_true, data, **about),
+        level=inputs.level(level),
+        n_resamples=inputs.positive_int("n_resamples", n_resamples, 99),
+        seed=inputs.seeded(rng),
+        **about,
+    )
+    if taken := [name for name in result.columns if name in NUMBERS]:
+        rule = f"have other names than the columns of results, {inputs.show(*NUMBERS)}"
+        raise inputs.InputError("segments", rule, taken[0])
+    names = class_names_of(y_true, data.labels, class_names)
+    return rename_classes(result, names) if names else result

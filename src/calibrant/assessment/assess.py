@@ -21,7 +21,6 @@ from calibrant.assessment.assessment import (
     N_CURVES,
     Assessment,
     Balance,
-    MeanGap,
     Odds,
     OtherClasses,
     SubgroupResult,
@@ -35,7 +34,7 @@ from calibrant.decisions import Cost, Decision, auc_of, clinical_of, deciding
 from calibrant.estimators.binned import Binned
 from calibrant.inference.clusters import ClusterAdjustment
 from calibrant.inference.estimate import MANY, ClassEstimates, count_steps, estimate
-from calibrant.inference.interval_estimate import interval_deviate
+from calibrant.inference.interval_estimate import MeanGap, interval_deviate
 from calibrant.inference.multiplicity import each_level, false_discovery
 from calibrant.inference.result import Estimate
 from calibrant.inference.table import refined, rows_by_code

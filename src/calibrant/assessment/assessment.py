@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
@@ -16,6 +16,7 @@ from calibrant.atomic import write_atomic
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.curves.histogram import Edges, Rows
 from calibrant.decisions import Clinical, Decision
+from calibrant.inference.interval_estimate import MeanGap
 from calibrant.inference.multiplicity import each_level
 from calibrant.inference.result import Estimate, estimate_table
 from calibrant.inputs import ROUNDING, InputError, Serializable
@@ -107,27 +108,6 @@ class Odds:
     def _check_fields(self) -> None:
         """Refuse counts that are not as many as cells."""
         check_lengths(self, len(self.edges) - 1, "counts")
-
-
-class MeanGap(NamedTuple):
-    """Mean calibration gap, frequency minus score, with its interval.
-
-    Attributes
-    ----------
-    value, low, high : float
-        Posterior mean, whose size is never above the calibration error, and interval of the raw mean.
-    expected : float
-        If the scores are calibrated, the gap lies within this distance of 0, at the level of the interval.
-    """
-
-    value: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
-    low: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
-    high: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
-    expected: Probability
-
-    def _check_fields(self) -> None:
-        """Refuse an interval that does not hold the gap."""
-        check_order(self, "low", "value", "high")
 
 
 @dataclass(frozen=True)

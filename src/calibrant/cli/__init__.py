@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from calibrant import compiled
+from calibrant.cli.audit import audit
 from calibrant.cli.calibrate import calibrate
 from calibrant.cli.check import check
 from calibrant.cli.compare import compare
@@ -120,6 +121,7 @@ for _command in (
     recommend,
     regret,
     check,
+    audit,
     report,
     monitor,
     calibrate,

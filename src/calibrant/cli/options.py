@@ -135,7 +135,7 @@ def _one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> 
     return value[0] if value else None
 
 
-def _columns(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+def columns(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     """Read names of columns, given one by one or separated by commas."""
     names = tuple(name.strip() for text in value for name in text.split(","))
     if "" in names or len(set(names)) < len(names):
@@ -235,7 +235,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--by",
         metavar="COLUMNS",
         multiple=True,
-        callback=_columns,
+        callback=columns,
         help="Columns, separated by commas, of which each combination of values is a cell of a table.",
     ),
     "drop_missing": click.option(

@@ -37,6 +37,7 @@ COLUMNS = (
 #: Functions whose results name classes.
 NAMED = (
     "assess",
+    "audit",
     "best_threshold",
     "compare_calibrators",
     "estimate",
@@ -228,8 +229,8 @@ class CommandInput:
             options["class_names"] = self.class_names
         if what == "assess":
             options["groups"] = self.groups
-        if what == "estimate_by":
-            options["by"] = self.by
+        if what in ("estimate_by", "audit"):
+            options["by" if what == "estimate_by" else "segments"] = self.by
         if what not in DECISIONS and self.options:
             options["notion"] = self.notion.name
         # `compare_calibrators` takes scores first, as `Calibrator.fit` does.

@@ -120,7 +120,8 @@ def kinds_of(batch: Batch, roles: Sequence[ColumnRoles]) -> dict[str, Kind]:
                 "text" if is_text(name, batch[name]) else kind_of_values(values_of(name, batch[name]))
             )
             continue
-        column = values_of(name, batch[name], distinguish_texts=name == first.label)
+        optional = name in first.by and name not in (first.label, first.groups, first.cluster)
+        column = values_of(name, batch[name], distinguish_texts=name == first.label, optional=optional)
         kinds[name] = kind_of_values(column)
         few = any(len(column_names.scores.names) <= 2 for column_names in roles)
         if name == first.label and few and isinstance(column, Coded) and _are_booleans(column.values):
@@ -200,7 +201,7 @@ def typed(
             groups = Coded.of(column) if isinstance(column, np.ndarray) else column
         if roles.cluster is not None:
             cluster = values_of(roles.cluster, batch[roles.cluster], kinds[roles.cluster])
-        by = tuple(values_of(name, batch[name], kinds[name]) for name in roles.by)
+        by = tuple(values_of(name, batch[name], kinds[name], optional=True) for name in roles.by)
         return BatchRows(numbers, label, groups, cluster, by, kept)
 
 

@@ -188,18 +188,26 @@ def _array_of(column: Any) -> Array:
 
 
 def values_of(
-    name: str, column: Any, kind: Kind | None = None, *, distinguish_texts: bool = False
+    name: str,
+    column: Any,
+    kind: Kind | None = None,
+    *,
+    distinguish_texts: bool = False,
+    optional: bool = False,
 ) -> Array | Coded:
     """Return a column of numbers, booleans or text, of a kind; without one, of that which its values have.
 
-    With `distinguish_texts`, texts that would be one number, as 1 and 01 would, stay text.
+    With `distinguish_texts`, texts that would be one number, as 1 and 01 would, stay text. In an `optional`
+    column values may be missing: NaN, or None in a dictionary.
     """
-    column = _plain(name, column, dictionary=True)
+    column = _plain(name, column, dictionary=True, optional=optional)
     if kind_of(name, _type(column)) is not None:
         column = column if isinstance(column, np.ndarray) else _array_of(column)
         if column.dtype.kind == "f" and not (finite := np.isfinite(column)).all():
-            if (missing := np.isnan(column)).any():
+            if (missing := np.isnan(column)).any() and not optional:
                 _refuse_missing(name, missing)
+            if (finite := finite | missing).all():
+                return column
             row = int(np.argmin(finite))
             _refuse_number(name, float(column[row]), row)
         found_kind = kind_of_values(exact(_column(name), column))
@@ -213,10 +221,10 @@ def values_of(
         # A dictionary may list what no row has.
         coded = Coded(_array_of(column.indices), tuple(column.dictionary.to_pylist()))._used()
     words = ["" if word is None else word.strip() for word in coded.values]
-    if not all(words):
+    if not all(words) and not optional:
         _refuse_missing(name, coded.take([not word for word in words]))
     if kind is None:
-        numbers = {_exact(word) for word in words}
+        numbers = {_exact(word) for word in words if word}
         merged = distinguish_texts and len(numbers) < len(set(words))
         kind = "text" if None in numbers or merged else "numbers"
     values = _as_kind(name, words, coded, kind)
@@ -238,11 +246,14 @@ def check_texts(name: str, known: dict[Any, str], values: Sequence[Any], texts: 
 
 
 def _as_kind(name: str, words: Sequence[str], coded: Coded, kind: Kind) -> list[Any]:
-    """Return texts as values of a kind; the first row with one that is none is named."""
+    """Return texts as values of a kind, None for blank ones; the first row with one that is none is named."""
     if kind == "text":
-        return list(words)
+        return [word or None for word in words]
     values: list[Any] = []
     for k, word in enumerate(words):
+        if not word:
+            values.append(None)
+            continue
         value = BOOLEANS.get(word.lower()) if kind == "booleans" else _exact(word)
         if value is None:
             refuse_kind(name, kind, show(word), row=coded.first(k))
@@ -250,7 +261,7 @@ def _as_kind(name: str, words: Sequence[str], coded: Coded, kind: Kind) -> list[
     return values
 
 
-def _plain(name: str, column: Any, *, dictionary: bool = False) -> Any:
+def _plain(name: str, column: Any, *, dictionary: bool = False, optional: bool = False) -> Any:
     """Return a column in one chunk without missing values; a dictionary only of text, if it may be one."""
     if isinstance(column, np.ndarray):
         return column
@@ -261,7 +272,11 @@ def _plain(name: str, column: Any, *, dictionary: bool = False) -> Any:
         column = column if dictionary and text else column.cast(column.type.value_type)
     if pa.types.is_string_view(column.type):  # which few functions of Arrow take
         column = column.cast(pa.string())
-    if column.null_count:
+    if column.null_count and optional:
+        if not pa.types.is_boolean(column.type) and kind_of(name, column.type) is not None:
+            return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        column = column.cast(pa.string()).fill_null("")
+    elif column.null_count:
         _refuse_missing(name, column.is_null().to_numpy(zero_copy_only=False))
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, isfinite, isinf
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from calibrant.inputs import ROUNDING, InputError, Serializable
-from calibrant.inputs.codec import Allow, Bounds, check_order
+from calibrant.inputs.codec import Allow, Bounds, Probability, check_order
 from calibrant.inputs.printed import Block, Printed
 from calibrant.inputs.wording import with_interval
 
@@ -52,6 +52,28 @@ class IntervalEstimate(Printed, Serializable):
 
     def _check_fields(self) -> None:
         """Raise an error for an interval that does not contain the value."""
+        check_order(self, "low", "value", "high")
+
+
+class MeanGap(NamedTuple):
+    """Mean calibration gap, frequency minus score, with its interval.
+
+    Attributes
+    ----------
+    value, low, high : float
+        Of a group of an assessment, the posterior mean, whose size is never above the calibration error, and
+        the interval of the raw mean.
+    expected : float
+        If the scores are calibrated, the gap lies within this distance of 0, at the level of the interval.
+    """
+
+    value: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
+    low: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
+    high: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
+    expected: Probability
+
+    def _check_fields(self) -> None:
+        """Refuse an interval that does not hold the gap."""
         check_order(self, "low", "value", "high")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -114,10 +114,7 @@ class EstimateTable(Printed, Serializable):
 
     def to_markdown(self) -> str:
         """Return a Markdown table."""
-        alignment = [":---"] * len(self.columns) + ["---:"] * (len(self._head) - len(self.columns))
-        rows = ([_markdown(cell) for cell in row] for row in (self._head, *self._rows()))
-        head, *lines = (f"| {' | '.join(row)} |" for row in rows)
-        return "\n".join([head, f"| {' | '.join(alignment)} |", *lines, ""])
+        return markdown_of(self._head, self._rows(), len(self.columns))
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the errors with their intervals as a forest plot; see `calibrant.plot.groups`.
@@ -184,6 +181,13 @@ class EstimateTable(Printed, Serializable):
             raise InputError("keys", rule, self.keys)
         first = self.estimates[0]
         IntervalBounds(0, get_notion(first.notion).max_error(first.norm)).check("macro", self.macro)
+
+
+def markdown_of(head: Sequence[str], rows: Iterable[Sequence[str]], names: int) -> str:
+    """Return a Markdown table whose first columns hold names."""
+    alignment = [":---"] * names + ["---:"] * (len(head) - names)
+    first, *lines = (f"| {' | '.join(map(_markdown, row))} |" for row in (head, *rows))
+    return "\n".join([first, f"| {' | '.join(alignment)} |", *lines, ""])
 
 
 def _latex(text: str) -> str:

@@ -77,6 +77,7 @@ from calibrant.inputs.predictions import (
 from calibrant.inputs.reporting import Steps, progress
 from calibrant.inputs.rounding import TOLERANCE
 from calibrant.inputs.rounding import caution as renormalisation_caution
+from calibrant.inputs.segments import SegmentTable, segments_of_rows
 
 __all__ = [
     "PREDICTED",
@@ -91,6 +92,7 @@ __all__ = [
     "NamedTwiceError",
     "Predictions",
     "Seed",
+    "SegmentTable",
     "Serializable",
     "Steps",
     "Words",
@@ -142,6 +144,7 @@ __all__ = [
     "same_rows",
     "scores",
     "seeded",
+    "segments_of_rows",
     "select_rows",
     "shares",
     "show",

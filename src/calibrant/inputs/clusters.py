@@ -61,14 +61,7 @@ def cells_of_rows(
     >>> cells_of_rows({"model": ["b", "a", "b"], "year": [1, 1, 2]}, [0, 1, 1], data)
     (('model', 'year'), [('a', 1), ('b', 1), ('b', 2)], array([1, 0, 2]))
     """
-    if isinstance(by, Mapping) or hasattr(by, "columns"):
-        columns = {name: by[name] for name in (by if isinstance(by, Mapping) else by.columns)}
-    else:
-        name = getattr(by, "name", None)
-        columns = {name if isinstance(name, str) else "group": by}
-    if not columns or not all(isinstance(name, str) for name in columns):
-        raise InputError("by", "name at least one column, each by a text", got=show(*columns))
-    same_rows(y_true=y_true, **columns)
+    columns = columns_of(by, y_true, "by")
     grouped = [
         groups_of_rows(values, data, "by" if len(columns) == 1 else f"by[{name!r}]")
         for name, values in columns.items()
@@ -81,6 +74,19 @@ def cells_of_rows(
     check_group_count(len(first), "by")
     keys = [tuple(distinct[each[row]] for distinct, each in grouped) for row in first]
     return tuple(columns), keys, code
+
+
+def columns_of(by: Any, y_true: Any, name: str) -> dict[str, Any]:
+    """Return columns of groups by name: those of a frame or a mapping, or a single one."""
+    if isinstance(by, Mapping) or hasattr(by, "columns"):
+        columns = {key: by[key] for key in (by if isinstance(by, Mapping) else by.columns)}
+    else:
+        key = getattr(by, "name", None)
+        columns = {key if isinstance(key, str) else "group": by}
+    if not columns or not all(isinstance(key, str) for key in columns):
+        raise InputError(name, "name at least one column, each by a text", got=show(*columns))
+    same_rows(y_true=y_true, **columns)
+    return columns
 
 
 def in_clusters(data: Predictions, cluster: Any) -> Predictions:

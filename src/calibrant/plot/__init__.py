@@ -6,7 +6,7 @@ survives a grey print. matplotlib is imported on use.
 """
 
 from calibrant.plot.decisions import regret, risk_coverage
-from calibrant.plot.forest import compare, estimators, groups
+from calibrant.plot.forest import compare, estimators, groups, segments
 from calibrant.plot.grid import probability_transfer, small_multiples
 from calibrant.plot.monitor import monitor
 from calibrant.plot.reliability import curve, diagram, local_error, models, overlay
@@ -26,6 +26,7 @@ __all__ = [
     "regret",
     "risk_coverage",
     "score_histograms",
+    "segments",
     "small_multiples",
 ]
 

@@ -23,7 +23,7 @@ from calibrant.plot.canvas import Size, plain
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from calibrant.assessment.assessment import SubgroupResult
+    from calibrant.inference.audit import SegmentAudit
     from calibrant.inference.comparison import Comparison
 
 ROW, REST = 0.25, 0.95  # inches of a row in a new figure, and of all that is not rows
@@ -130,7 +130,11 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | EstimateTable | Assess
     if isinstance(estimates, Assessment):
         rows = estimates.by_group or estimates.by_class
         if all(row.gap is not None for row in rows) and rows:
-            return _gaps(rows, ax, figsize, most)
+            named = _ordered([(row.name, row) for row in rows], lambda row: abs(row.gap.value), most)
+            names, ordered = [name for name, _ in named], [row for _, row in named]
+            sizes, level = _sizes([row.estimate.n for row in ordered]), ordered[0].estimate.level
+            gaps = [row.gap for row in ordered]
+            return _gaps(names, gaps, sizes, level, len(rows), ax, figsize)
         about = estimates.estimates["classwise"] if rows is estimates.by_class else estimates.estimate
         overall, estimates = overall or about, {row.name: row.estimate for row in rows}
     elif isinstance(estimates, Estimate):
@@ -170,15 +174,47 @@ def _sizes(n: Sequence[float]) -> list[str]:
     return ["n" if integers else "effective n", *(grouped(round(rows)) for rows in n)]
 
 
-def _gaps(rows: Sequence[SubgroupResult], ax: Any, figsize: Size, most: int) -> Any:
+def segments(audit: SegmentAudit, ax: Axes | None = None, *, beyond: bool = True, most: int = 20,
+             figsize: Size = None) -> Axes:  # fmt: skip
+    """Draw signed gaps of the segments with the strongest evidence, with their simultaneous intervals.
+
+    Parameters
+    ----------
+    audit : SegmentAudit
+        What to draw, in its order.
+    ax, figsize : Axes, pair of floats, optional
+        Where to draw; otherwise one new figure, of this size.
+    beyond : bool
+        Whether to draw the part of the gaps that the common recalibration does not explain.
+    most : int
+        Number of segments.
+
+    Returns
+    -------
+    Axes
+    """
+    shown = audit.segments[:most]
+    gaps = [each.beyond if beyond else each.gap for each in shown]
+    sizes, names = _sizes([each.rows for each in shown]), [each.name for each in shown]
+    ax = _gaps(names, gaps, sizes, audit.level, len(audit.segments), ax, figsize)
+    if beyond:
+        ax.set_xlabel("gap beyond the common recalibration")
+    return ax
+
+
+def _gaps(
+    names: Sequence[str],
+    gaps: Sequence[Any],
+    sizes: Sequence[str],
+    level: float,
+    total: int,
+    ax: Any,
+    figsize: Size,
+) -> Any:
     """Draw signed gaps, coloured by the side of 0 that the interval lies on."""
     from matplotlib.lines import Line2D
 
-    named = [(row.name, row) for row in rows]
-    ordered = [row for _, row in _ordered(named, lambda row: abs(row.gap.value), most)]
-    gaps: list[Any] = [row.gap for row in ordered]
-    column = _sizes([row.estimate.n for row in ordered])
-    ax, *_ = _rows(ax, [row.name for row in ordered], gaps, column=column, figsize=figsize)
+    ax, *_ = _rows(ax, names, gaps, column=sizes, figsize=figsize)
     side = house.sides(0.0, [gap.low for gap in gaps], [gap.high for gap in gaps])
     wide: dict[str, Any] = {"lw": 6, "color": house.LINE, "zorder": 1.5, "solid_capstyle": "butt"}
     for k, gap in enumerate(gaps):
@@ -188,8 +224,8 @@ def _gaps(rows: Sequence[SubgroupResult], ax: Any, figsize: Size, most: int) -> 
         Line2D([], [], color=house.SIDE_COLORS[k], marker="o", ms=4.6, lw=1.6) for k in np.unique(side)
     ]
     labels = [house.SIDES[k] for k in np.unique(side)]
-    part = _part(len(ordered), len(rows) - len(ordered))
-    title = "; ".join(filter(None, (canvas.level_text(ordered[0].estimate.level), part)))
+    part = _part(len(names), total - len(names))
+    title = "; ".join(filter(None, (canvas.level_text(level), part)))
     canvas.above(ax, [*entries, Line2D([], [], **wide)], [*labels, house.EXPECTED], title=title, **canvas.KEY)
     return ax
 

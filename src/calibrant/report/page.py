@@ -19,6 +19,7 @@ from calibrant.assessment import text as wording
 from calibrant.assessment.assessment import SubgroupResult
 from calibrant.assessment.probability_transfer import pairs, predicted
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
+from calibrant.inference.audit import SegmentAudit
 from calibrant.inference.comparison import INDEPENDENT, Comparison
 from calibrant.inference.result import expected_if_calibrated, p_text, remarks
 from calibrant.inputs.house_style import NO_ERROR
@@ -44,6 +45,8 @@ from calibrant.tasks import get_notion
 
 # Pairs of classes that are shown at once, and classes, the worst first, whose curves are drawn.
 PAIRS, CLASS_CURVES = 10, 12
+# Segments in the table of an audit.
+DRAWN = 200
 # Quantiles of the scores that are looked up.
 QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 # Log-odds of these scores at most, which is a score of 0.999999.
@@ -103,6 +106,21 @@ def page(assessment: Assessment) -> str:
         curves=next(by_class, None),
         class_curves=CLASS_CURVES,
         pairs_first=PAIRS,
+    )
+
+
+def segments_page(audit: SegmentAudit) -> str:
+    """Return an audit of segments as the text of one page."""
+    style = (files("calibrant.report") / "style.css").read_text(encoding="utf-8")
+    limit = max(max(abs(each.beyond.low), abs(each.beyond.high)) for each in audit.segments[:DRAWN])
+    return _rendered(
+        "segments.html.j2",
+        a=audit,
+        reading=get_notion(audit.notion).reading,
+        limit=limit,
+        most=DRAWN,
+        style=Markup(style),
+        policy=policy_of(style),
     )
 
 

@@ -1,0 +1,194 @@
+"""Error rate, power and time of `calibrant.audit`.
+
+    python benchmarks/audit.py                 # error rates, 400 data sets of each kind, some minutes
+    python benchmarks/audit.py --kinds odd odd-shifted       # power, with a segment that differs
+    python benchmarks/audit.py --clusters      # rows in clusters of 4, with fewer segments
+    python benchmarks/audit.py --time          # 1e6 rows and some 1,000 segments
+    python benchmarks/audit.py --share 0.1     # a tenth of the data sets
+
+A data set has 10,000 rows with eight columns of values that are unevenly frequent, some 930 segments of 30
+to 5,500 rows at depth 2, and an outcome with a frequency of 2 %. The error rate is the share of data sets in
+which a method names any segment. With the kind "shifted" all scores are too low alike, so that no segment
+differs beyond a common recalibration. For the power the outcome is three times as frequent as the scores say
+in one segment of some 3 % of the rows. Printed are the share of data sets in which that segment is named, how
+many others are, and how often it comes first. 20 data sets share their scores and segments, and therefore the
+null distribution, which is simulated once for them.
+
+Peers: normal tests of the mean gap of each segment, unadjusted and with Bonferroni's adjustment, computed
+here from the rows; and, with `--mcgrad`, the multicalibration error of MCGrad (`pip install mcgrad`), whose
+p-value is that of the segment with the largest error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from contextlib import contextmanager
+from itertools import combinations
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from scipy.special import ndtr
+
+import calibrant
+from calibrant.experiment.distributions import rng_of
+from calibrant.inference import segments
+
+ROWS, COLUMNS, VALUES, RATE, ALPHA = 10_000, 8, 6, 0.02, 0.05
+ODD = {"c0": 2, "c1": 1}
+# Shift in log-odds of all scores, and factor of the frequency in the odd segment.
+KINDS = {"calibrated": (0.0, 1.0), "shifted": (0.7, 1.0)}
+ODD_KINDS = {"odd": (0.0, 3.0), "odd-shifted": (0.7, 3.0)}
+# Data sets that share their scores and segments.
+SHARED = 20
+
+
+def data_of(seed, kind, rows=ROWS, columns=COLUMNS, values=VALUES, cluster=None):
+    """Return labels, scores and columns of a data set."""
+    rng = rng_of("audit", seed // SHARED)
+    shift, factor = (KINDS | ODD_KINDS)[kind]
+    table = {f"c{k}": np.minimum(rng.geometric(0.45, rows) - 1, values - 1) for k in range(columns)}
+    score = rng.beta(1, 1 / RATE - 1, rows)
+    true = 1 / (1 + np.exp(-(np.log(score / (1 - score)) + shift)))
+    odd = np.all([table[name] == value for name, value in ODD.items()], axis=0)
+    true = np.where(odd, np.minimum(factor * true, 0.95), true)
+    rng = rng_of("audit", kind, seed)
+    uniform = rng.random(rows)
+    if cluster is not None:  # outcomes of a cluster are one draw with probability one half
+        uniform = np.where(rng.random(rows) < 0.5, rng.random(rows)[cluster], uniform)
+    return uniform < true, score, table
+
+
+def named_by_normal_tests(outcome, score, table, min_rows=30):
+    """Return the p-value of each segment, by its columns and values, as a normal test has it."""
+    found = {}
+    for names in [*((name,) for name in table), *combinations(table, 2)]:
+        code = sum(table[name] * VALUES**k for k, name in enumerate(names))
+        size = np.bincount(code)
+        gap, variance = np.bincount(code, outcome - score), np.bincount(code, score * (1 - score))
+        for k in np.flatnonzero(size >= min_rows):
+            key = tuple((name, str(k // VALUES**j % VALUES)) for j, name in enumerate(names))
+            found[key] = 2 * ndtr(-abs(gap[k]) / np.sqrt(variance[k]))
+    return found
+
+
+def named_by_mcgrad(outcome, score, table):
+    """Return the p-value of the multicalibration error, and the columns and values of its segment."""
+    import pandas as pd
+    from mcgrad.metrics import MulticalibrationError
+
+    frame = pd.DataFrame(
+        {"label": outcome.astype(int), "score": score} | {k: v.astype(str) for k, v in table.items()}
+    )
+    options = {"categorical_segment_columns": list(table), "max_depth": 2, "min_samples_per_segment": 30}
+    error = MulticalibrationError(
+        frame, "label", "score", max_n_segments=None, precision_dtype="float64", **options
+    )
+    return float(error.mce_pvalue)
+
+
+@contextmanager
+def same_null():
+    """Simulate the two null distributions of the first audit only."""
+    simulate, found = segments._largest, []
+
+    def once(test, *arguments, **options):
+        if len(found) < 2:
+            found.append(simulate(test, *arguments, **options))
+        calls.append(None)
+        return found[(len(calls) - 1) % 2]
+
+    calls = []
+    segments._largest = once
+    try:
+        yield
+    finally:
+        segments._largest = simulate
+
+
+def one_set(seed, kind, n_resamples=9999, mcgrad=False, **options):
+    """Return the segments that each method names, and whether the odd one comes first."""
+    outcome, score, table = data_of(seed, kind, **options)
+    cluster = options.get("cluster")
+    audit = calibrant.audit(outcome, score, table, n_resamples=n_resamples, rng=seed + 10**6, cluster=cluster)
+    keys = [tuple(zip(each.columns, each.values, strict=True)) for each in audit.segments]
+    normal = named_by_normal_tests(outcome, score, table)
+    first = {"beyond": keys[0], "calibrated": keys[int(np.argmin([each.p_value for each in audit.segments]))]}
+    named = {
+        "calibrated": {key for key, each in zip(keys, audit.segments, strict=True) if each.p_value <= ALPHA},
+        "beyond": {key for key, each in zip(keys, audit.segments, strict=True) if each.p_beyond <= ALPHA},
+        "unadjusted": {key for key, p in normal.items() if p <= ALPHA},
+        "bonferroni": {key for key, p in normal.items() if p * len(normal) <= ALPHA},
+    }
+    if mcgrad:
+        named["mcgrad"] = {"any"} if named_by_mcgrad(outcome, score, table) <= ALPHA else set()
+    return named, first, len(keys)
+
+
+def study(kinds, sets, **options):
+    """Return for each kind and method the shares of data sets, and the mean number of other segments."""
+    odd, results = tuple((name, str(value)) for name, value in ODD.items()), {}
+    for kind in kinds:
+        found = []
+        for start in range(0, sets, SHARED):
+            with same_null():
+                found += [one_set(seed, kind, **options) for seed in range(start, min(start + SHARED, sets))]
+        for method in found[0][0]:
+            any_named = np.mean([bool(named[method]) for named, _, _ in found])
+            with_odd = np.mean([odd in named[method] for named, _, _ in found])
+            others = np.mean([len(named[method] - {odd}) for named, _, _ in found])
+            first = np.mean([firsts.get(method) == odd for _, firsts, _ in found])
+            results[kind, method] = any_named, with_odd, others, first, found[0][2]
+    return results
+
+
+def show(results, sets):
+    """Print a table."""
+    print(f"{'kind':14} {'method':12} {'any':>7} {'se':>6} {'odd':>7} {'others':>8} {'first':>7}  segments")
+    for (kind, method), (any_named, odd, others, first, size) in results.items():
+        error = np.sqrt(any_named * (1 - any_named) / sets)
+        shares = f"{any_named:7.3f} {error:6.3f} {odd:7.3f} {others:8.1f} {first:7.3f}"
+        print(f"{kind:14} {method:12} {shares}  {size}", flush=True)
+
+
+def clock(rows=1_000_000, values=6):
+    """Print the time of an audit, and that of a pass over the rows for each table of segments."""
+    outcome, score, table = data_of(0, "calibrated", rows=rows)
+    texts = {
+        name: np.array([f"v{k}" for k in range(values)], dtype=object)[code] for name, code in table.items()
+    }
+    start, cpu = time.perf_counter(), time.process_time()
+    audit = calibrant.audit(outcome, score, texts)
+    wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    start = time.perf_counter()
+    for a, b in [*combinations(table, 2), *((name, name) for name in table)]:
+        np.bincount(table[a] * values + table[b], outcome - score)
+    print(f"{rows:,} rows, {len(audit.segments):,} segments: {wall:.1f} s, processor {cpu:.1f} s; ", end="")
+    print(f"sums of residuals alone {time.perf_counter() - start:.1f} s")
+
+
+def main():
+    """Run the studies."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name in ("clusters", "time", "mcgrad"):
+        parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--kinds", nargs="+", choices=[*KINDS, *ODD_KINDS], default=list(KINDS))
+    parser.add_argument("--share", type=float, default=1.0)
+    given = parser.parse_args()
+    if given.time:
+        clock()
+        return
+    sets = max(2, round(400 * given.share))
+    options = {"mcgrad": given.mcgrad}
+    if given.clusters:
+        options |= {"cluster": np.arange(ROWS) // 4, "columns": 4}
+    for kind in given.kinds:
+        show(study((kind,), sets, **options), sets)
+
+
+if __name__ == "__main__":
+    main()

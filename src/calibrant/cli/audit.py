@@ -1,0 +1,116 @@
+"""The command that finds segments in which the scores are off."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from calibrant.cli.check import tell_verdict
+from calibrant.cli.options import DATA, columns, options, output
+from calibrant.cli.output import (
+    PICTURES,
+    check_drawable,
+    check_outputs,
+    discard,
+    drawn,
+    new_figure,
+    tell,
+    tell_json,
+    write,
+)
+from calibrant.cli.source import read_source
+
+
+@click.command(
+    epilog="Exit codes: 0 done, 2 bad input or usage; with --max-gap 0 the gaps of all segments are within "
+    "the limit, 1 that of a segment is not, 3 inconclusive."
+)
+@options("path")
+@click.option(
+    "--segments",
+    "by",
+    metavar="COLUMNS",
+    multiple=True,
+    required=True,
+    callback=columns,
+    help="Columns, separated by commas, whose values and combinations of values are segments.",
+)
+@click.option(
+    "--depth", type=click.IntRange(1), default=2, show_default=True, help="Columns combined at most."
+)
+@click.option(
+    "--min-rows", type=click.IntRange(1), default=30, show_default=True, help="Smallest size of a segment."
+)
+@options(*DATA, "class_names", "cluster", "notion", "level", "seed")
+@click.option(
+    "--n-resamples",
+    type=click.IntRange(99),
+    default=9999,
+    show_default=True,
+    metavar="N",
+    help="Data sets simulated.",
+)
+@click.option(
+    "--max-gap",
+    type=click.FloatRange(0, 1),
+    metavar="LIMIT",
+    help="Largest absolute gap of a segment; its interval decides, and the exit code says how.",
+)
+@click.option("--markdown", is_flag=True, help="Print a Markdown table of all segments.")
+@output("-o", "--out", suffixes=(".html", ".htm", *PICTURES), what="Write a page or draw a forest plot.")
+@options("json", "quiet")
+def audit(
+    file: str,
+    depth: int,
+    min_rows: int,
+    max_gap: float | None,
+    markdown: bool,
+    out: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Find the segments in PATH whose scores are off, and those that differ from the others.
+
+    Each segment is tested against calibrated scores, and against one common recalibration of all
+    rows. p-values and intervals allow for the number of segments.
+
+    \b
+    Examples:
+      calibrant audit predictions.csv --segments country,device
+      calibrant audit predictions.csv --segments country,device,age --depth 3 -o segments.html
+      calibrant audit predictions.csv --segments country --max-gap 0.02 --json
+    """
+    from calibrant.assessment.gates import CODES
+
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown print two formats; give one of them")
+    check_outputs([file], out, format=given["format"])
+    check_drawable(out)
+    source = read_source(file, given)
+    with source.refusing():
+        names = ("level", "n_resamples")
+        asked = {name: given[name] for name in names} | {"rng": given["seed"]}
+        result = source.ask("audit", depth=depth, min_rows=min_rows, **asked)
+        status, sentence = ("pass", "") if max_gap is None else result.verdict(max_gap)
+        if out is not None and out.suffix.lower() in PICTURES:
+            figure = new_figure(6.4, 0.25 * min(len(result.segments), 20) + 1)
+            result.plot(figure.subplots())
+            write(out, drawn(figure, out))
+        elif out is not None:
+            write(out, result.to_html())
+    try:
+        if as_json:
+            verdict = {"status": status, "exit_code": CODES[status], "limit": max_gap} if sentence else {}
+            tell_json(verdict | result.to_dict() | source.about)
+        elif markdown:
+            click.echo(result.to_markdown(), nl=False)
+        else:
+            if sentence:
+                tell_verdict(status, sentence)
+            tell(result)
+    except BrokenPipeError:  # nobody reads the words; the exit code still tells
+        discard(sys.stdout)
+    raise SystemExit(CODES[status])

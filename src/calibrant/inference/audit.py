@@ -1,0 +1,216 @@
+"""The result of an audit of segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.atomic import write_atomic
+from calibrant.inference.interval_estimate import MeanGap
+from calibrant.inference.segments import Segment, audited_segments
+from calibrant.inference.table import markdown_of
+from calibrant.inputs import Predictions, SegmentTable, Serializable, generator
+from calibrant.inputs.codec import Count, Level, Number, Probability
+from calibrant.inputs.printed import Block, Printed, Table, data_frame
+from calibrant.inputs.wording import about, count, counted, few_of, p_value, percent, points, points_with_ends
+from calibrant.score_data import Sample
+from calibrant.tasks import CalibrationTask, Notion, get_notion
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Segments that are described in sentences, and those in the printed table.
+DESCRIBED, SHOWN = 5, 15
+NUMBERS = (
+    *("rows", "observed", "expected", "gap", "gap_low", "gap_high", "p_value"),
+    *("beyond", "beyond_low", "beyond_high", "p_beyond", "pooled"),
+)
+
+
+@dataclass(frozen=True)
+class SegmentAudit(Printed, Serializable):
+    """Calibration gaps of overlapping segments, with control of the family-wise error rate.
+
+    Attributes
+    ----------
+    segments : tuple of Segment
+        The segments, those with the strongest evidence of a gap beyond the common recalibration first.
+    columns : tuple of str
+        Columns of which the segments are made.
+    notion, label
+        What is compared, and the positive class of a binary notion.
+    level : float
+        One minus the family-wise error rate of each of the two tests, and joint level of the intervals.
+    rows : int
+        Number of rows.
+    observed, expected : float
+        Mean outcome and mean score of all rows.
+    depth, min_rows, few : int
+        Number of columns that are crossed at most, smallest number of rows of a segment, and number of
+        combinations that have fewer.
+    n_resamples, seed : int
+        Number of simulated data sets, and their seed.
+    clusters : int or None
+        Number of clusters.
+    correlation : float or None
+        Intra-cluster correlation of the residuals.
+    cautions : tuple of str
+        Warnings about the data, one sentence each.
+    """
+
+    segments: tuple[Segment, ...]
+    columns: tuple[str, ...]
+    notion: str
+    label: Any
+    level: Level
+    rows: Number
+    observed: Probability
+    expected: Probability
+    depth: Number
+    min_rows: Number
+    few: Count
+    n_resamples: Number
+    seed: Count
+    clusters: Number | None = None
+    correlation: Probability | None = None
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def different(self) -> tuple[Segment, ...]:
+        """Segments with a gap that the common recalibration does not explain."""
+        return tuple(each for each in self.segments if each.p_beyond <= 1 - self.level)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was found, and the segments that differ most, one sentence each."""
+        size, off = len(self.segments), sum(each.p_value <= 1 - self.level for each in self.segments)
+        found = f"{len(self.different)} of {counted(size, 'segment')} differ from the common recalibration"
+        overall = f"the mean gap of all rows is {points(self.observed - self.expected, '+')} points"
+        first = f"{found}; calibration is rejected for {off}, and {overall}."
+        return first, *map(self._sentence, self.different[:DESCRIBED])
+
+    def _sentence(self, each: Segment) -> str:
+        words = get_notion(self.notion).reading
+        side = "low" if each.beyond.value > 0 else "high"
+        return (
+            f"{each.name}: {words.score}s are too {side} by {points(abs(each.beyond.value))} points beyond "
+            f"the common recalibration ({' to '.join(_ends(each.beyond))}; {self._p(each.p_beyond)}); "
+            f"{words.frequency} {points(each.observed)} %, mean {words.score} {points(each.expected)} %, "
+            f"{counted(each.rows, 'row')}."
+        )
+
+    @property
+    def _least(self) -> float:
+        return 1 / (1 + self.n_resamples)
+
+    def _p(self, p: float) -> str:
+        return f"adjusted {p_value(p, self._least)}"
+
+    def verdict(self, limit: float) -> tuple[str, str]:
+        """Return whether all gaps are within a limit ("pass"), one is not ("fail"), or neither is known."""
+        outside = [each for each in self.segments if max(each.gap.low, -each.gap.high) > limit]
+        unclear = [each for each in self.segments if max(-each.gap.low, each.gap.high) > limit]
+        allowed = f"{points(limit)} points"
+        if outside:
+            return "fail", f"the gaps of {few_of([each.name for each in outside])} exceed {allowed}"
+        if unclear:
+            size = counted(len(unclear), "segment")
+            return "inconclusive", f"too few rows to tell whether the gaps of {size} exceed {allowed}"
+        return "pass", f"the gaps of all {counted(len(self.segments), 'segment')} are at most {allowed}"
+
+    def to_frame(self) -> Any:
+        """Return a data frame with a row for each segment, of polars or, if not installed, of pandas."""
+        rows = []
+        for each in self.segments:
+            values = dict(zip(each.columns, each.values, strict=True))
+            tests = (*each.gap[:3], each.p_value, *each.beyond[:3], each.p_beyond, each.pooled)
+            rows.append((*map(values.get, self.columns), each.rows, each.observed, each.expected, *tests))
+        names = (*self.columns, *NUMBERS)
+        return data_frame({name: [row[k] for row in rows] for k, name in enumerate(names)})
+
+    def to_markdown(self) -> str:
+        """Return a Markdown table of all segments."""
+        return markdown_of(self._head, map(self._row, self.segments), 1)
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the gaps of the worst segments as a forest plot; see `calibrant.plot.segments`."""
+        from calibrant import plot
+
+        return plot.segments(self, ax, **options)
+
+    def to_html(self, path: str | Path | None = None) -> str | None:
+        """Write a self-contained page; without a path, return it."""
+        from calibrant.report.page import segments_page
+
+        if path is None:
+            return segments_page(self)
+        write_atomic(path, [segments_page(self).encode()])
+        return None
+
+    def __repr__(self) -> str:
+        found = f"{len(self.different)} of {len(self.segments)} differ"
+        return f"SegmentAudit({found}; {', '.join(self.columns)}, depth {self.depth})"
+
+    @property
+    def _head(self) -> list[str]:
+        return ["segment", "rows", "gap", "interval", "p", "beyond", "interval", "p", "pooled"]
+
+    def _row(self, each: Segment) -> list[str]:
+        cells = [each.name, count(each.rows)]
+        for gap, p in ((each.gap, each.p_value), (each.beyond, each.p_beyond)):
+            p_text = p_value(p, self._least)[2:].removeprefix("= ")
+            cells += [points(gap.value, "+"), " to ".join(_ends(gap)), p_text]
+        return [*cells, points(each.pooled, "+")]
+
+    def _printed(self) -> Iterator[Block]:
+        yield from self.sentences
+        shown = [[row[k] for k in (0, 1, 2, 5, 6, 7)] for row in map(self._row, self.segments[:SHOWN])]
+        yield Table(["segment", "rows", "gap", "beyond", "interval", "p"], shown, names=1)
+        if (more := len(self.segments) - SHOWN) > 0:
+            yield f"{more:,} segments with weaker evidence are not shown; to_frame() has all."
+        yield "gap", f"{get_notion(self.notion).reading.frequency} minus score, in points"
+        yield "beyond", "part of the gap that one common recalibration of all rows does not explain"
+        yield "interval", f"simultaneous for all segments, {percent(self.level)}"
+        yield "p", "H0: calibrated after the common recalibration; adjusted for all segments"
+        yield "notion", about(self.notion, self.label)
+        yield from self.cautions
+
+
+def _ends(gap: MeanGap) -> tuple[str, str]:
+    return points_with_ends(gap.value, gap.low, gap.high, "+")[1:]
+
+
+def audit_segments(
+    data: Predictions,
+    notion: Notion,
+    segments: tuple[tuple[str, ...], Sequence[SegmentTable], int],
+    *,
+    level: float,
+    n_resamples: int,
+    seed: int,
+    depth: int,
+    min_rows: int,
+) -> SegmentAudit:
+    """Audit the gaps of all segments; see `calibrant.audit`.
+
+    Parameters
+    ----------
+    data, notion
+        All rows, and a notion with one score for each.
+    segments : tuple
+        Names of the columns, tables of segments, and number of combinations with too few rows.
+    """
+    columns, tables, few = segments
+    task = CalibrationTask.of(data, notion)
+    problem = task.problems[0]
+    assert isinstance(problem, Sample)
+    options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "rng": generator(seed)}
+    found, correlation = audited_segments(problem, tables, cluster=data.cluster, **options)
+    overall = [float(np.average(x, weights=problem.weight)) for x in (problem.outcome, problem.score)]
+    about_data = notion.name, task.label, level, data.n_rows, *overall
+    settings = depth, min_rows, few, n_resamples, seed
+    return SegmentAudit(found, columns, *about_data, *settings, task.clusters, correlation, data.cautions)

@@ -1,0 +1,386 @@
+"""Audit of overlapping segments: the mean calibration gap of each, with control of the family-wise error.
+
+Two tests for each segment. H0 of the first: the scores are calibrated. H0 of the second: one common
+recalibration of all rows makes them calibrated in the segment. The common curve is the default calibrator,
+corrected in bins of the score so that no residual is left in any; the second test allows for that fit.
+
+The sum of the residuals of a segment is compared with a binomial count that has its variance and its third
+cumulant under H0. This gives a normal score, and the interval of the gap by inversion (the equal-tailed
+interval of Jeffreys). All segments are simulated together: normal scores with the correlations of overlapping
+rows, which become whole counts in segments where the count is small. The largest normal score of each
+simulated data set gives adjusted p-values and simultaneous intervals.
+
+See docs/methods/segments.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple, TypeAlias
+
+import numpy as np
+
+from calibrant.inference.interval_estimate import MeanGap
+from calibrant.inputs import SegmentTable, Serializable
+from calibrant.inputs.codec import Bounds, Number, Probability
+from calibrant.maps.binary import BinaryProblem, auto
+from calibrant.parallel import one_blas_thread, parallel_map
+from calibrant.score_data import Array, Sample
+
+# Scores are kept so far from 0 and 1 when variances are computed.
+LEAST = 1e-6
+# Simulated data sets held at once, and products of pairs of tables that correlations are computed from.
+BLOCK, PRODUCTS = 1000, 200_000_000
+# Variance of a count from which on it is not rounded to whole numbers in simulations.
+WHOLE_BELOW = 100.0
+# Score bins of the common curve at most, and variance of the outcomes of each at least.
+MOST_BINS, BIN_VARIANCE = 50, 25.0
+# Standard deviations of log-odds in the prior of the deviations of segments from the common curve.
+PRIOR_SDS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
+EM_STEPS = 200
+
+
+#: Value, lower end, upper end, and half of the range under H0, of every segment.
+Ends: TypeAlias = tuple[Array, Array, Array, Array]
+
+
+@dataclass(frozen=True)
+class Segment(Serializable):
+    """One segment of an audit.
+
+    Attributes
+    ----------
+    columns, values : tuple of str
+        Columns that define the segment, and their values.
+    rows : int
+        Number of rows.
+    observed, expected : float
+        Mean outcome and mean score.
+    gap : MeanGap
+        Frequency minus score. The intervals of all segments hold together.
+    p_value : float
+        H0: the scores are calibrated. Adjusted for the number of segments (family-wise error rate).
+    beyond : MeanGap
+        The part of the gap that one common recalibration of all rows does not explain; as `gap`.
+    p_beyond : float
+        H0: scores that are recalibrated together are calibrated in the segment. Adjusted as `p_value`.
+    pooled : float
+        The gap, with the part beyond the common recalibration shrunk by how well it is known.
+    """
+
+    columns: tuple[str, ...]
+    values: tuple[str, ...]
+    rows: Number
+    observed: Probability
+    expected: Probability
+    gap: MeanGap
+    p_value: Probability
+    beyond: MeanGap
+    p_beyond: Probability
+    pooled: Annotated[float, Bounds(-1, 1)]
+
+    @property
+    def name(self) -> str:
+        """The segment as text."""
+        pairs = zip(self.columns, self.values, strict=True)
+        return ", ".join(f"{key} {'' if value[:1] in ('<', '>') else '= '}{value}" for key, value in pairs)
+
+
+class EquivalentCount(NamedTuple):
+    """Binomial counts with the mean, the variance and the third cumulant of sums of residuals under H0.
+
+    Attributes
+    ----------
+    total, rows, rate : arrays (segments,)
+        The observed count, the number of trials and the probability; none need be whole.
+    unit : array
+        Residual that a count of one stands for.
+    known : array of bool
+        Whether the sum varies under H0 at all.
+    """
+
+    total: Array
+    rows: Array
+    rate: Array
+    unit: Array
+    known: Array
+
+    @classmethod
+    def of(cls, residual: Array, variance: Array, third: Array, unit: Array, free: Array) -> EquivalentCount:
+        """Match sums with these cumulants; `free` is the variance before the common curve was fitted."""
+        known = variance > 1e-9 * free
+        safe = np.where(known, variance, 1.0)
+        rate = np.clip((1 - np.where(known, third, 0.0) / (safe * unit)) / 2, LEAST / 2, 1 - LEAST / 2)
+        rows = safe / (unit * unit * rate * (1 - rate))
+        return cls(rows * rate + residual / unit, rows, rate, unit, known)
+
+    def score(self, count: Array, k: Array | slice = slice(None)) -> Array:
+        """Return the normal score of counts: that of their mid-p-value, without steps.
+
+        >>> one = np.ones(1)
+        >>> counts = EquivalentCount.of(5 * one, 25 * one, 0 * one, one, 25 * one)
+        >>> counts.score(counts.total).round(2)
+        array([1.])
+        """
+        from scipy.special import betainc, ndtri
+
+        rows, rate = self.rows[k], self.rate[k]
+        count = np.clip(count, 0.0, rows)
+        above, below = count + 0.5, rows - count + 0.5
+        # Each tail by itself: one minus a tail has no digits left far from the middle.
+        z = np.where(
+            count > rows * rate,
+            -ndtri(np.maximum(betainc(above, below, rate), 1e-300)),
+            ndtri(np.maximum(betainc(below, above, 1 - rate), 1e-300)),
+        )
+        return np.where(self.known[k], z, 0.0)
+
+    def ends(self, limit: float) -> tuple[Array, Array]:
+        """Return the residuals at which the normal score would be `limit` above and below zero."""
+        from scipy.special import betaincinv, ndtr
+
+        count = np.clip(self.total, 0.0, self.rows)
+        tail, above, below = ndtr(-limit), count + 0.5, self.rows - count + 0.5
+        low, high = betaincinv(above, below, tail), 1 - betaincinv(below, above, tail)
+        scale = self.rows * self.unit
+        return (low - self.rate) * scale, (high - self.rate) * scale
+
+    def gap(self, limit: float, weight: Array) -> Ends:
+        """Return mean residuals, the ends of their intervals, and half of the range expected under H0."""
+        middle = self.rows * self.rate
+        value = np.clip((self.total - middle) * self.unit / weight, -1, 1)
+        low, high = (np.clip(end / weight, -1, 1) for end in self.ends(limit))
+        expected = limit * np.sqrt(middle * (1 - self.rate)) * self.unit / weight
+        low, high = np.where(self.known, low, -1), np.where(self.known, high, 1)
+        return value, np.minimum(low, value), np.maximum(high, value), np.minimum(expected, 1)
+
+    def steps(self) -> dict[int, tuple[Array, Array]]:
+        """Return for each segment with a small count the deviates between whole counts, and their scores.
+
+        A count is drawn by the place of a normal deviate among these.
+        """
+        from scipy.special import betainc, ndtri
+
+        middle, sd = self.rows * self.rate, np.sqrt(self.rows * self.rate * (1 - self.rate))
+        small = np.flatnonzero(self.known & (sd**2 < WHOLE_BELOW))
+        if not small.size:
+            return {}
+        low = np.maximum(middle - 8 * sd - 8, -1) - self.total
+        high = np.minimum(middle + 8 * sd + 16, self.rows + 1) - self.total
+        counts = [self.total[k] + np.arange(np.floor(low[k]) + 1, np.ceil(high[k])) for k in small]
+        which, count = (
+            np.repeat(small, [len(each) for each in counts]),
+            np.concatenate(counts),
+        )
+        rows, ends = self.rows[which], np.cumsum([len(each) for each in counts])[:-1]
+        at_most = betainc(np.maximum(rows - count, 1e-9), count + 1, 1 - self.rate[which])
+        between = ndtri(np.where(count >= rows, 1.0, at_most))
+        pairs = zip(np.split(between, ends), np.split(self.score(count, which), ends), strict=True)
+        return {int(k): (each[:-1], score) for k, (each, score) in zip(small, pairs, strict=True)}
+
+
+class _RowCumulants(NamedTuple):
+    """Residuals and their cumulants under H0 of every row, about a score or about the common curve."""
+
+    residual: Array
+    variance: Array
+    third: Array
+
+    @classmethod
+    def of(cls, score: Array, outcome: Array, weight: Array | None, *, counts: bool) -> _RowCumulants:
+        kept = np.clip(score, LEAST, 1 - LEAST)
+        residual, variance = outcome - score, kept * (1 - kept)
+        third = variance * (1 - 2 * kept)
+        if weight is not None:
+            powers = (weight, weight) if counts else (weight**2, weight**3)
+            residual, variance, third = residual * weight, variance * powers[0], third * powers[1]
+        return cls(residual, variance, third)
+
+
+@one_blas_thread()
+def audited_segments(
+    sample: Sample,
+    tables: Sequence[SegmentTable],
+    *,
+    cluster: Array | None,
+    level: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> tuple[tuple[Segment, ...], float | None]:
+    """Return all segments, the strongest evidence first, and the intra-cluster correlation if there is one.
+
+    Parameters
+    ----------
+    sample : Sample
+        A single problem.
+    tables : sequence of SegmentTable
+    cluster : array (rows,) or None
+    level, n_resamples, rng
+        Joint level of the intervals, number of simulated data sets, and their generator.
+    """
+    score, outcome = sample.score.astype(np.float64), np.asarray(sample.outcome, dtype=np.float64)
+    weight = None if sample.weight is None else sample.weight.astype(np.float64)
+    curve = auto(BinaryProblem(sample)).probability(score)
+    plain = _RowCumulants.of(score, outcome, weight, counts=sample.counts)
+    common = _RowCumulants.of(curve, outcome, weight, counts=sample.counts)
+    information = float(sample.n) * float(np.average(curve * (1 - curve), weights=weight))
+    bins, n_bins = _score_bins(score, common.variance, information)
+    heavy = None if weight is None or sample.counts else weight
+    columns = [*plain, *(x if weight is None else x * weight for x in (score, outcome))]
+    columns += [] if weight is None else [weight]
+    columns += [] if heavy is None else [plain.variance * heavy, common.variance * heavy]
+
+    def sums(table: SegmentTable) -> tuple[Array, Array]:
+        size, code = len(table.values), table.code.astype(np.intp)
+        flat = [np.bincount(code, x, size + 1)[:size] for x in columns]
+        code = code * n_bins + bins
+        binned = [np.bincount(code, x, (size + 1) * n_bins).reshape(-1, n_bins)[:size] for x in common]
+        return np.stack(flat + [table.rows.astype(np.float64)] * (weight is None)), np.stack(binned)
+
+    parts = list(parallel_map(sums, tables))
+    flat, (residual, variance, third) = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+    total = [np.bincount(bins, x, n_bins) for x in common]
+    share = variance / np.maximum(total[1], 1e-300)
+    # In the residual beyond the curve a row of the segment has a factor of one less the share of the segment
+    # in the variance of the bin, and a row outside minus that share.
+    cubes = third * (1 - 3 * share * (1 - share)) - share**3 * total[2]
+    free = variance.sum(axis=1)
+    units = np.ones((2, len(free))) if heavy is None else np.stack([flat[6] / flat[1], flat[7] / free])
+    effect, correlation = np.ones(len(free)), None
+    if cluster is not None:
+        effect, correlation = _design_effects(tables, cluster, common, weight, counts=sample.counts)
+    within = [(residual - share * total[0]), variance * (1 - share), cubes]
+    cumulants = [flat[:3], np.stack([each.sum(axis=1) for each in within])]
+    tests = [
+        EquivalentCount.of(r, v * effect, m * effect**2, unit * effect, least * effect)
+        for (r, v, m), unit, least in zip(cumulants, units, (flat[1], free), strict=True)
+    ]
+    scores = [test.score(test.total) for test in tests]
+    p_values, ends = [], []
+    for k, matrix in enumerate(_correlations(tables, common.variance, bins, n_bins, rng)):
+        largest = _largest(tests[k], matrix, n_resamples, rng, whole=heavy is None and cluster is None)
+        as_large = n_resamples - np.searchsorted(largest, np.abs(scores[k]) - 1e-6)
+        p_values.append((1 + as_large) / (1 + n_resamples))
+        rank = min(int(np.ceil(level * (n_resamples + 1))), n_resamples)
+        ends.append(tests[k].gap(float(largest[rank - 1]), flat[5]))
+    pooled = ends[0][0] - (1 - _shrinkage(scores[1], tests[1])) * ends[1][0]
+    expected, observed = flat[3:5] / flat[5]
+    gaps = [[MeanGap(*each) for each in np.stack(end, axis=1).tolist()] for end in ends]
+    numbers = (observed, expected, p_values[0], p_values[1], np.clip(pooled, -1, 1))
+    pairs = zip(zip(*(each.tolist() for each in numbers), strict=True), *gaps, strict=True)
+    keys = [(table.columns, *each) for table in tables for each in zip(table.values, table.rows, strict=True)]
+    segments = [
+        Segment(names, values, int(rows), y, s, gap, p, beyond, p_beyond, mean)
+        for (names, values, rows), ((y, s, p, p_beyond, mean), gap, beyond) in zip(keys, pairs, strict=True)
+    ]
+    order = sorted(range(len(keys)), key=lambda k: (-abs(scores[1][k]), keys[k][:2]))
+    return tuple(segments[k] for k in order), correlation
+
+
+def _score_bins(score: Array, variance: Array, information: float) -> tuple[Array, int]:
+    """Return the bin of each score, and the number of bins, of equal variance as far as ties allow."""
+    order = np.argsort(score)
+    cumulative = np.cumsum(variance[order])
+    size = int(np.clip(information / BIN_VARIANCE, 1, MOST_BINS))
+    at = np.searchsorted(cumulative, cumulative[-1] * np.arange(1, size) / size)
+    edges = np.unique(score[order[np.minimum(at, len(order) - 1)]])
+    return np.searchsorted(edges, score, side="right"), len(edges) + 1
+
+
+def _design_effects(
+    tables: Sequence[SegmentTable], cluster: Array, rows: _RowCumulants, weight: Array | None, *, counts: bool
+) -> tuple[Array, float]:
+    """Return the design effect of each segment at one intra-cluster correlation, and that correlation."""
+    from scipy.sparse import coo_array
+
+    # Counted rows are pairs with each other: their standard deviations add up like those of other rows.
+    factor = weight if weight is not None and counts else 1.0
+    deviation, single = np.sqrt(rows.variance * factor), rows.variance
+    squares = (rows.residual**2 / factor).sum()
+    pairs = (np.bincount(cluster, deviation) ** 2).sum() - single.sum()
+    excess = (np.bincount(cluster, rows.residual) ** 2).sum() - squares
+    correlation = float(np.clip(excess / pairs, 0, 1)) if pairs > 1e-9 * single.sum() else 0.0
+    effects = []
+    for table in tables:
+        size, code = len(table.values), table.code.astype(np.intp)
+        sums = coo_array((deviation, (cluster, code))).tocsc()  # which adds up what is at the same place
+        together = np.asarray(sums.multiply(sums).sum(axis=0))
+        together = np.append(together, np.zeros(size + 1))[:size]
+        alone = np.bincount(code, single, size + 1)[:size]
+        effects.append(1 + correlation * np.maximum(together / alone - 1, 0))
+    return np.concatenate(effects), correlation
+
+
+def _correlations(
+    tables: Sequence[SegmentTable], variance: Array, bins: Array, n_bins: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return the correlations of the residuals of segments under both hypotheses, by the rows they share.
+
+    Of many rows some are drawn, those of small segments more often, and weighted by their probability.
+    """
+    most = PRODUCTS / len(tables) ** 2
+    if most < len(variance):
+        smallest = np.full(len(variance), float(len(variance)))
+        for table in tables:
+            np.minimum(smallest, np.append(table.rows, np.inf)[table.code], out=smallest)
+        probability = np.minimum(1.0, most / smallest / (1 / smallest).sum())
+        chosen = np.flatnonzero(rng.random(len(variance)) < probability)
+        variance, bins = variance[chosen] / probability[chosen], bins[chosen]
+        tables = [table._replace(code=table.code[chosen]) for table in tables]
+    # The bins are one more table, whose overlaps are the variances of segments in each bin.
+    codes = [(table.code.astype(np.intp), len(table.values)) for table in tables] + [(bins, n_bins)]
+    ends = np.cumsum([0, *(size for _, size in codes)])
+    product = np.zeros((ends[-1], ends[-1]))
+    for a, (code, size) in enumerate(codes):
+        for b, (other, width) in enumerate(codes[a:], a):
+            cells = np.bincount(code * (width + 1) + other, variance, (size + 1) * (width + 1))
+            block = cells.reshape(size + 1, width + 1)[:size, :width]
+            product[ends[a] : ends[a + 1], ends[b] : ends[b + 1]] = block
+            product[ends[b] : ends[b + 1], ends[a] : ends[a + 1]] = block.T
+    overlap, by_bin = product[: ends[-2], : ends[-2]], product[: ends[-2], ends[-2] :]
+    total = np.maximum(np.diag(product)[ends[-2] :], 1e-300)
+    return _scaled(overlap), _scaled(overlap - (by_bin / total) @ by_bin.T)
+
+
+def _scaled(covariance: Array) -> Array:
+    """Return correlations; those of a sum that does not vary are zero."""
+    variance = np.diag(covariance)
+    sd = np.where(variance > 1e-9 * variance.max(), np.sqrt(np.maximum(variance, 0)), np.inf)
+    correlation = covariance / sd / sd[:, None]
+    # A little less than it is, so that segments of the same rows leave the matrix invertible.
+    correlation *= 1 - 1e-6
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
+
+
+def _largest(
+    test: EquivalentCount, correlation: Array, size: int, rng: np.random.Generator, *, whole: bool
+) -> Array:
+    """Return the largest absolute normal scores of simulated data sets, in order."""
+    root = np.linalg.cholesky(correlation).T.astype(np.float32)
+    steps = test.steps() if whole else {}
+    largest = []
+    for first in range(0, size, BLOCK):
+        z = rng.standard_normal((min(BLOCK, size - first), len(root)), dtype=np.float32) @ root
+        z[:, ~test.known] = 0.0
+        for k, (between, score) in steps.items():
+            z[:, k] = score[np.searchsorted(between, z[:, k])]
+        largest.append(np.abs(z).max(axis=1))
+    return np.sort(np.concatenate(largest)).astype(np.float64)
+
+
+def _shrinkage(z: Array, test: EquivalentCount) -> Array:
+    """Return the factors by which a normal mixture prior shrinks deviations in log-odds (Stephens 2017)."""
+    variance = 1 / (test.rows * test.rate * (1 - test.rate))
+    deviation = z * np.sqrt(variance)
+    spread = PRIOR_SDS**2 + variance[:, None]
+    likelihood = np.exp(-(deviation[:, None] ** 2) / (2 * spread)) / np.sqrt(spread)
+    likelihood /= likelihood.max(axis=1, keepdims=True)
+    mixture = np.full(len(PRIOR_SDS), 1 / len(PRIOR_SDS))
+    for _ in range(EM_STEPS):
+        share = mixture * likelihood[test.known]
+        mixture = (share / share.sum(axis=1, keepdims=True)).mean(axis=0) if len(share) else mixture
+    share = mixture * likelihood
+    share /= share.sum(axis=1, keepdims=True)
+    return np.asarray((share * PRIOR_SDS**2 / spread).sum(axis=1))
