@@ -2,6 +2,7 @@
 
     python benchmarks/audit.py                 # error rates, 400 data sets of each kind, some minutes
     python benchmarks/audit.py --kinds odd odd-shifted       # power, with a segment that differs
+    python benchmarks/audit.py --many          # error rate of the first test, 2,000 outcomes of 5 designs
     python benchmarks/audit.py --clusters      # rows in clusters of 4, with fewer segments
     python benchmarks/audit.py --time          # 1e6 rows and some 1,000 segments
     python benchmarks/audit.py --share 0.1     # a tenth of the data sets
@@ -144,6 +145,34 @@ def study(kinds, sets, **options):
     return results
 
 
+def many_outcomes(design, sets=2000, rows=ROWS, columns=COLUMNS):
+    """Return the share of calibrated outcomes of one design with a segment beyond the limit of its audit.
+
+    The first test needs no fit, so that the normal scores of all outcomes are computed together.
+    """
+    from scipy.sparse import csr_array
+
+    outcome, score, table = data_of(design * SHARED, "calibrated", rows=rows, columns=columns)
+    audit = calibrant.audit(outcome, score, table)
+    inside = [
+        np.flatnonzero(
+            np.all([table[n].astype(str) == v for n, v in zip(e.columns, e.values, strict=True)], axis=0)
+        )
+        for e in audit.segments
+    ]
+    column = np.repeat(np.arange(len(inside)), [len(each) for each in inside])
+    member = csr_array((np.ones(len(column)), (np.concatenate(inside), column)), shape=(rows, len(inside)))
+    spread = score * (1 - score)
+    variance, third, ones = member.T @ spread, member.T @ (spread * (1 - 2 * score)), np.ones(len(inside))
+    limit = audit.segments[0].gap.expected * audit.segments[0].rows / np.sqrt(variance[0])
+    rng, beyond = rng_of("audit", "many", design), []
+    for _ in range(0, sets, 100):
+        for residual in (member.T @ ((rng.random((100, rows)) < score) - score).T).T:
+            test = segments.EquivalentCount.of(residual, variance, third, ones, variance)
+            beyond.append(np.abs(test.score(test.total)).max() > limit + 1e-6)
+    return float(np.mean(beyond)), len(inside)
+
+
 def show(results, sets):
     """Print a table."""
     print(f"{'kind':14} {'method':12} {'any':>7} {'se':>6} {'odd':>7} {'others':>8} {'first':>7}  segments")
@@ -174,13 +203,18 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for name in ("clusters", "time", "mcgrad"):
+    for name in ("clusters", "time", "mcgrad", "many"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--kinds", nargs="+", choices=[*KINDS, *ODD_KINDS], default=list(KINDS))
     parser.add_argument("--share", type=float, default=1.0)
     given = parser.parse_args()
     if given.time:
         clock()
+        return
+    if given.many:
+        for design in range(max(1, round(5 * given.share))):
+            rate, size = many_outcomes(design)
+            print(f"design {design}, {size} segments, 2000 outcomes: {rate:.4f}", flush=True)
         return
     sets = max(2, round(400 * given.share))
     options = {"mcgrad": given.mcgrad}

@@ -567,4 +567,7 @@ def test_the_study_of_audits(monkeypatch, capsys):
     clusters = {"rows": 1500, "columns": 2, "cluster": np.arange(1500) // 4, "n_resamples": 199}
     assert audit.study(("shifted",), 2, **clusters)["shifted", "unadjusted"][0] == 1
     audit.clock(rows=2000)
+    rate, size = audit.many_outcomes(0, sets=200, rows=1500, columns=2)
+    assert 0 <= rate < 0.15
+    assert size > 10
     assert "segments: " in capsys.readouterr().out

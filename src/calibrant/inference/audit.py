@@ -210,7 +210,9 @@ def audit_segments(
     assert isinstance(problem, Sample)
     options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "rng": generator(seed)}
     found, correlation = audited_segments(problem, tables, cluster=data.cluster, **options)
-    overall = [float(np.average(x, weights=problem.weight)) for x in (problem.outcome, problem.score)]
-    about_data = notion.name, task.label, level, data.n_rows, *overall
+    observed, expected = (
+        float(np.average(x, weights=problem.weight)) for x in (problem.outcome, problem.score)
+    )
+    about_data = notion.name, task.label, level, data.n_rows, observed, expected
     settings = depth, min_rows, few, n_resamples, seed
     return SegmentAudit(found, columns, *about_data, *settings, task.clusters, correlation, data.cautions)
