@@ -1042,7 +1042,7 @@ def test_the_document_shows_what_the_commands_print(tmp_path, monkeypatch):
 
 def test_the_document_names_commands_and_options_that_are():
     text = (ROOT / "docs/command-line.md").read_text()
-    names = (*COMMANDS, "audit")
+    names = (*COMMANDS, "audit", "monitor")
     commands = [main, *map(main.commands.get, names), *main.commands["calibrate"].commands.values()]
     known = {option for command in commands for param in command.params for option in param.opts}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) <= known
