@@ -1,4 +1,4 @@
-"""What the paper's own code returns, faults included.
+"""What published code returns, faults included: the paper's own, and one that language models are ranked by.
 
 "Estimating Expected Calibration Errors" (Posocco and Bonnefoy, 2021) reports numbers made by its public code,
 the package `explicalib`, which departs from the text. This module is the record of what those numbers really
@@ -23,6 +23,8 @@ grid                   steps of 0.0003                        2**14 points on [-
                                                               [1/C - 3, 4]: steps of 0.00037 to 0.00042
 =====================  =====================================  ===========================================
 
+`hendrycks_rms` is another such function, from another source; its docstring says what it does.
+
 Where that code stops with an error this module raises a `ValueError` that says so, or computes where the
 error was an accident of representation (scores not in float64, a confidence one rounding step below 1/C).
 """
@@ -37,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.tasks.notions import ALIASES, Notion, get_notion
 
-__all__ = ["ece", "errors", "errors_many", "silverman"]
+__all__ = ["ece", "errors", "errors_many", "hendrycks_rms", "silverman"]
 
 _Floats = NDArray[np.float64]
 _Names = Sequence[str]
@@ -251,6 +253,61 @@ def silverman(scores: ArrayLike) -> _Floats:
     spread = np.minimum(values.std(axis=-1, ddof=min(n - 1, 1)), (upper - lower) / 1.3489795003921634)
     spread = np.where(spread > 0, spread, (last - first) / 4.6526957480816815)
     return np.where(spread > 0, spread * (0.75 * n) ** -0.2, 1.0)
+
+
+def hendrycks_rms(correct: ArrayLike, confidence: ArrayLike, bin_size: int = 100) -> float:
+    """Return the calibration error that Humanity's Last Exam and others report, as their code computes it.
+
+    It is `calib_err` of the repository hendrycks/outlier-exposure: the root mean squared gap of bins of
+    `bin_size` rows in the order of confidence, of which the last also takes the remainder. Its loop never
+    reads that bin: the most confident rows count as calibrated, and with fewer than two bins it is 0. Equal
+    confidences keep no order (`numpy.argsort`), so where a bin ends between them the result depends on the
+    order of the rows. `ece` reads all bins and keeps equal confidences together with
+    ``notion="correctness", norm="l2", estimator=f"adaptive:{len(correct) // bin_size}"``.
+
+    Parameters
+    ----------
+    correct, confidence : array-like, shape (N,)
+        Whether each answer was right, 0 or 1, and confidences in [0, 1].
+    bin_size : int, default=100
+        Rows in a bin. Their code stops with an error if there are fewer rows.
+
+    Returns
+    -------
+    float
+        Humanity's Last Exam prints `100 * round(value, 2)`.
+
+    See Also
+    --------
+    calibrant.ece : The error without these faults.
+
+    Examples
+    --------
+    >>> confidence, correct = [0.5] * 100 + [0.9] * 100, [0, 1] * 50 + [0] * 100
+    >>> hendrycks_rms(correct, confidence)  # those that are 90 % sure are all wrong
+    0.0
+    """
+    outcome, score = np.asarray(correct, dtype=np.float64), np.asarray(confidence, dtype=np.float64)
+    if outcome.ndim != 1 or outcome.shape != score.shape:
+        rule = "vectors of one length"
+        raise ValueError(f"correct and confidence must be {rule}, got shapes {outcome.shape}, {score.shape}")
+    for name, rule, values, good in (
+        ("correct", "hold 0 and 1", outcome, np.isin(outcome, (0, 1))),
+        ("confidence", "lie in [0, 1]", score, abs(score - 0.5) <= 0.5),
+    ):
+        if not good.all():
+            row = int(np.argmin(good))
+            raise ValueError(f"{name} must {rule}, got {values[row]} at row {row}")
+    if isinstance(bin_size, bool) or not isinstance(bin_size, int | np.integer) or bin_size < 1:
+        raise ValueError(f"bin_size must be an integer of at least 1, got {bin_size!r}")
+    if len(score) < bin_size:
+        raise ValueError(f"correct must have at least bin_size={bin_size} rows, got {len(score)}")
+    order = np.argsort(score)
+    score, outcome, total = score[order], outcome[order], 0.0
+    for first in range(0, (len(score) // bin_size - 1) * bin_size, bin_size):
+        rows = slice(first, first + bin_size)
+        total += bin_size / len(score) * np.square(np.abs(score[rows].mean() - outcome[rows].mean()))
+    return float(np.sqrt(total))
 
 
 def _notion(name: str) -> Notion:

@@ -76,7 +76,15 @@ def same(found, shown):
 PRINTING = [
     f"docs/{name}.md"
     for name in (
-        *("scikit-learn", "language-models", "calibration", "decisions", "selective", "monitoring"),
+        *(
+            "scikit-learn",
+            "language-models",
+            "calibration",
+            "decisions",
+            "selective",
+            "monitoring",
+            "equalities",
+        ),
         "segments",
     )
 ]

@@ -16,6 +16,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss
 
 import calibrant
+from oracles import hendrycks
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "equalities.md").read_text(encoding="utf-8")
@@ -140,6 +141,16 @@ def test_the_cumulated_residuals_of_mapie():
     walk = np.cumsum((y - p)[order]) / len(p)
     sigma = np.sqrt(np.sum(p * (1 - p))) / len(p)
     assert answer(KS, y, p) == pytest.approx(np.abs(walk).max() / sigma, rel=1e-12)
+
+
+def test_the_error_that_language_models_are_ranked_by():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.5, 1, 1000)
+    y = (rng.random(1000) < p**2).astype(int)
+    call = 'calibrant.ece(y, p, notion="correctness", estimator="adaptive:10", norm="l2")'
+    assert answer(call, y, p) == pytest.approx(hendrycks.rms(y, p, 100, last=True), abs=1e-12)
+    assert "`calibrant.published.hendrycks_rms(y, p)`" in PAGE
+    assert calibrant.published.hendrycks_rms(y, p) == pytest.approx(hendrycks.rms(y, p, 100), abs=1e-12)
 
 
 def test_rows_at_a_wall_count_whole():
