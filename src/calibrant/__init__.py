@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from calibrant.assessment import Assessment
     from calibrant.compiled.versions import show_versions
     from calibrant.curves import Point, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
+    from calibrant.data.answer_logs import read_answers
     from calibrant.decisions import BestThreshold, Cost, Regret, RegretCurve, RiskCoverage
     from calibrant.estimators import estimator_names
     from calibrant.estimators.bayes import Bayes
@@ -66,6 +67,7 @@ _PACKAGES = {
     "calibrant.assessment": ("Assessment",),
     "calibrant.compiled.versions": ("show_versions",),
     "calibrant.curves": ("Point", "ReliabilityCurve", "ReliabilityDiagram", "ScoreHistogram"),
+    "calibrant.data.answer_logs": ("read_answers",),
     "calibrant.decisions": ("BestThreshold", "Cost", "Regret", "RegretCurve", "RiskCoverage"),
     "calibrant.inference.audit": ("SegmentAudit",),
     "calibrant.inference.comparison": ("Comparison",),
@@ -135,6 +137,7 @@ __all__ = [
     "mce",
     "plot",
     "published",
+    "read_answers",
     "recommend",
     "regret",
     "regret_curve",

@@ -179,6 +179,8 @@ def _check_usage(
         )
     if len(files) > 1 and models:
         raise click.UsageError("--model is for the models of one file")
+    if models and given["log"] is not None:
+        raise click.UsageError("--model names columns, which logs do not have; give a log for each model")
     if models and given["scores"]:
         raise click.UsageError("--scores goes with several files; --model names the columns of each model")
     if models and unpaired:

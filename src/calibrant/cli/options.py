@@ -18,6 +18,8 @@ from calibrant.cli.paths import Paths
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
+#: Kinds of logs of evaluations of language models.
+LOGS = ("lm-eval", "inspect")
 EXITS = "Exit codes: 0 done, 2 bad input or usage."
 #: Formats of pages, which may go to a device without any suffix too.
 PAGES = (".html", ".htm", "")
@@ -31,6 +33,7 @@ DATA = (
     "sample_weight",
     "counts",
     "drop_missing",
+    "log",
     "format",
 )
 # Bytes of the largest file of costs that is read.
@@ -145,6 +148,13 @@ def columns(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
     return names
 
 
+def _log(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Check the kind of a log."""
+    if value is not None and value.partition(":")[0] not in LOGS:
+        raise click.BadParameter(f"{value} is none of {', '.join(LOGS)}")
+    return value
+
+
 def _pair(function: F) -> F:
     function = column("confidence", "Column that says how sure a prediction was.")(function)
     return column("correct", "Column that says whether a prediction was right.")(function)
@@ -240,6 +250,14 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "drop_missing": click.option(
         "--drop-missing", is_flag=True, help="Leave out rows without a label, and say how many these are."
+    ),
+    "log": click.option(
+        "--from",
+        "log",
+        metavar="KIND",
+        callback=_log,
+        help="PATH holds logs of evaluations: lm-eval or inspect; after a colon the metric or the scorer, as "
+        "in lm-eval:acc_norm. Their columns are correct, confidence, model, benchmark and question.",
     ),
     "groups": column("groups", "Column of groups to look at one by one."),
     "cluster": column("cluster", "Column that says which rows belong together: patients, users, questions."),

@@ -103,6 +103,9 @@ def check_outputs(
     """
     from calibrant.atomic import identity
 
+    context = click.get_current_context(silent=True)
+    if context is not None and context.params.get("log") is not None:
+        format = "jsonl"  # of a folder of logs, every file may be read
     written: dict[Hashable, Path] = {}
     missing: MissingInput | None = None
     for path in filter(None, outputs):

@@ -6,6 +6,7 @@ All that the commands ask of `calibrant.data` is asked here.
 from __future__ import annotations
 
 import glob
+import io
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from calibrant.cli.options import read_class_names
 from calibrant.cli.output import Refused, note
@@ -32,7 +34,7 @@ DECISIONS = ("regret", "regret_curve", "best_threshold")
 #: Options that say which columns a file has, and how they are written.
 COLUMNS = (
     *("label", "scores", "pos_label", "sample_weight", "counts"),
-    *("groups", "by", "cluster", "format", "percent", "drop_missing"),
+    *("groups", "by", "cluster", "format", "percent", "drop_missing", "log"),
 )
 #: Functions whose results name classes.
 NAMED = (
@@ -48,6 +50,10 @@ NAMED = (
 )
 #: The notion of a pair of columns: whether a prediction was right, and how sure it was.
 OF_PAIRS = "correctness"
+#: Columns and options of pairs.
+PAIR = ("correct", "confidence")
+#: What logs tell of the columns that they become, so that these are not named again.
+KNOWN_OF_LOGS = ("label", "scores", *PAIR, "format")
 
 
 def words() -> Words:
@@ -122,6 +128,8 @@ def settled(given: dict[str, Any], *, single_score: bool = False) -> dict[str, A
     """
     from calibrant.tasks.notions import check_canonical_options, get_notion, refuse_canonical
 
+    if given.get("log") is not None:
+        given = _settled_log(given)
     correct, confidence = given.get("correct"), given.get("confidence")
     if (correct is None) != (confidence is None):
         raise click.UsageError("--correct and --confidence go together")
@@ -142,6 +150,37 @@ def settled(given: dict[str, Any], *, single_score: bool = False) -> dict[str, A
     return given
 
 
+def _settled_log(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a command on logs with the columns that these become."""
+    from calibrant.tasks.notions import get_notion
+
+    if caught := [words().called(option) for option in KNOWN_OF_LOGS if given.get(option)]:
+        raise click.UsageError(f"--from tells which columns there are; leave out {', '.join(caught)}")
+    with refusing():
+        notion = None if given.get("notion") is None else get_notion(given["notion"])
+    # Answers to one question belong together; several scores at a time take no clusters.
+    cluster = given.get("cluster") or (None if notion is not None and notion.canonical else "question")
+    if notion is None or notion.correctness_pairs:
+        return given | dict(zip(PAIR, PAIR, strict=True)) | {"cluster": cluster}
+    return given | {"label": "target", "scores": ("p_*",), "cluster": cluster}
+
+
+def _read_log(file: str, given: dict[str, Any], default: ColumnRequest) -> dict[str, Data]:
+    """Return the answers in logs, by way of an archive in memory."""
+    from calibrant import data, inputs
+
+    kind, _, metric = given["log"].partition(":")
+    options: Any = {"percent": given["percent"], "missing": default.missing}
+    columns = data.read_answers(files_of(file), kind, metric=metric or None, **options)
+    if default.label not in columns:
+        rule = "hold equally many choices of each question, of which one is right, for this notion"
+        raise inputs.InputError("paths", rule, got="answers alone", hint=f"leave out --notion for {OF_PAIRS}")
+    np.savez(archive := io.BytesIO(), **columns)  # type: ignore[arg-type]
+    request = replace(default, percent=False, missing="raise")
+    rows = data.load_models("-", request, format="npz", stdin=io.BytesIO(archive.getvalue()))
+    return {key: replace(each, source=name_of(file)) for key, each in rows.items()}
+
+
 def read(
     file: str,
     given: dict[str, Any],
@@ -151,6 +190,9 @@ def read(
 ) -> dict[str, Data]:
     """Return the data of a file, by model; without models there is one, called ""."""
     default = _asked(given, labelled=labelled)
+    if given.get("log") is not None:
+        with refusing(), noting():
+            return _read_log(file, given, default)
     with refusing(), Bar("reading", given["quiet"]) as bar:
         from calibrant.data import load_models
 
@@ -259,12 +301,14 @@ class CommandInput:
             labels, scores = self.rows
             known = {name: self.options[name] for name in ("labels", "pos_label")}
             weights = {name: self.options[name] for name in ("sample_weight", "counts", "missing")}
+            cluster = self.options.get("cluster")
             calibrator = Calibrator(method, class_names=self.class_names, **known)
             if notion is None:
-                calibrator.fit(scores, labels, **weights)
+                calibrator.fit(scores, labels, cluster=cluster, **weights)
             else:
                 by_name = not get_notion(notion).correctness_pairs
                 rows = inputs.predictions(labels, scores, by_name=by_name, **known, **weights)
+                rows = rows if cluster is None else inputs.in_clusters(rows, cluster)
                 calibrator._fit_task(CalibrationTask.of(rows, get_notion(notion)))
                 positive = rows.positive
         tell_cautions(self.cautions)
@@ -311,12 +355,18 @@ def has_matrix(file: str, given: dict[str, Any]) -> bool:
 
     if file == "-" or sketches_of(file):
         return False
+    if given.get("log") is not None:
+        return bool(given["label"] == "target")
     with refusing():
         return n_scores(file, _asked(given), given["format"]) > 1
 
 
 def read_sums(file: str, given: dict[str, Any]) -> CommandInput:
     """Return the sums of files of any size."""
+    if given.get("log") is not None:
+        raise Refused(
+            "logs are read as rows, not as sums; leave out --from, or give commands without sketches"
+        )
     with refusing(), Bar("reading", given["quiet"]) as bar:
         from calibrant.data import stream
 
@@ -431,6 +481,7 @@ def read_source(
     as_rows = (
         as_rows
         or bool(given.get("by"))
+        or given.get("log") is not None
         or given.get("cluster") is not None
         or (notion is not None and get_notion(notion).canonical)
     )

@@ -3,6 +3,7 @@
 Nothing of a file is executed, and everything it says about its size is held against its size.
 """
 
+from calibrant.data.answer_logs import read_answers
 from calibrant.data.columns import ColumnRequest
 from calibrant.data.files import FORMATS
 from calibrant.data.mapped import map_files
@@ -20,5 +21,6 @@ __all__ = [
     "load_models",
     "map_files",
     "n_scores",
+    "read_answers",
     "stream",
 ]
