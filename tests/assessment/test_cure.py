@@ -177,7 +177,9 @@ def test_clusters_widen_the_gain():
     apart, together = (
         calibrant.assess(outcome, score, rng=0, cluster=c).recalibration.gain for c in (None, cluster)
     )
-    assert together.high - together.low > 1.8 * (apart.high - apart.low)
+    assert together.high - together.low > 1.6 * (apart.high - apart.low)
+    # Maps that knew nothing of the clusters followed their noise, and gained 0.02 of the 0.10 that there is.
+    assert 0.05 < together.value < 0.11
 
 
 @pytest.mark.parametrize(

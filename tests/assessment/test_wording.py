@@ -85,9 +85,18 @@ def test_texts_word_numbers_rightly(case):
         assert not re.findall(r"for calibration|that nothing|hypothesis of calibration", text)
 
 
-@pytest.mark.parametrize("case", ["clusters", "weights"])
-def test_an_effective_number_is_not_called_rows(case):
-    found = CASES[case]()
+def test_rows_of_clusters_are_called_rows_and_effective_ones_are_not():
+    found = CASES["clusters"]()
+    assert found.curve.n == found.diagram.n == 240
+    assert found.diagram.count.sum() == 240
+    head = str(found.curve).split("\n\n")[1].splitlines()[0]
+    assert head.endswith(
+        "effective local sample size" if not found.curve.discrete else "effective sample size"
+    )
+
+
+def test_an_effective_number_is_not_called_rows():
+    found = CASES["weights"]()
     n = found.curve.n
     assert abs(n - 240) > 1
     assert f"effective sample size {n:.1f}" in str(found.curve)

@@ -263,6 +263,25 @@ def test_the_study_of_clusters_compares_models():
     assert study("clusters").paired_cell((20, 0.3, 2)).shape == (2,)
 
 
+def test_the_study_of_curves_of_clusters():
+    curves = study("cluster_curves")
+    assert len(curves.cells()) == 42
+    found = dict(
+        zip(curves.COLUMNS, curves.one_cell(("square", 1.0, 10, 0.5, "shared", 300, 8, True)), strict=True)
+    )
+    assert found["band"] > 0.8 > found["band alone"]
+    assert found["bins"] > found["bins alone"]
+    assert found["whole"] >= 0.5
+    score, chance, outcome, cluster = curves.draw(
+        np.random.default_rng(0), "square", 0.0, 10, 0.5, "own", 40_000
+    )
+    np.testing.assert_array_equal(score, chance)
+    assert outcome.mean() == pytest.approx(0.5, abs=0.02)
+    sums = np.bincount(cluster, outcome - score)
+    # Of pairs of a cluster, with probabilities that are drawn anew, about .43 of what equal ones have.
+    assert 1.5 < (sums**2).mean() / (10 * ((outcome - score) ** 2).mean()) < 5.5
+
+
 def test_the_study_of_clusters_measures_the_size_of_the_test():
     assert study("clusters").size_cell((20, 0.5, "shared", 20)) <= 0.3
 

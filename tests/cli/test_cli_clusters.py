@@ -135,6 +135,6 @@ def test_a_column_can_be_groups_and_clusters(frame, path):
 
 
 def test_the_commands_that_know_clusters_say_so():
-    for command in ("ece", "check", "compare", "report"):
-        assert "--cluster" in run(command, "--help").output
-    assert "--cluster" not in run("curve", "--help").output
+    for command in ("ece", "check", "compare", "report", "curve", "calibrate fit", "calibrate compare"):
+        assert "--cluster" in run(*command.split(), "--help").output
+    assert "--cluster" not in run("sketch", "make", "--help").output

@@ -298,6 +298,7 @@ def reliability_curve(
     rng: Seed = 0,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
@@ -312,6 +313,9 @@ def reliability_curve(
     y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent, missing
         As for `ece`. With `notion="classwise"` the result is a mapping from class to curve;
         `"canonical"` has no curve and raises an error.
+    cluster : array of shape (N,), optional
+        Cluster id of each row, as for `estimate`. The curve and its band are those of the effective sample
+        size; with `method="density"` the curve is the same and whole clusters are resampled.
     method : {"bayes", "density"}
         "bayes" is a Bayesian model average on the log-odds. It is not the model of `ece`, so the mean of
         ``|curve - score|`` differs from the value of `ece`. "density" is the paper's curve, a ratio of kernel
@@ -364,7 +368,7 @@ def reliability_curve(
     from calibrant.curves import curve_of, rename_classes
 
     refuse_canonical(notion)
-    rows = y_true, y_prob, notion, sample_weight, labels, pos_label
+    rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, missing=missing)
     names = class_names_of(y_true, task.labels, class_names)
     curve = curve_of(
@@ -395,6 +399,7 @@ def reliability_diagram(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
@@ -407,6 +412,9 @@ def reliability_diagram(
     ----------
     y_true, y_prob, notion, sample_weight, counts, labels, pos_label, percent, missing
         As for `ece`. With `notion="classwise"` the result is a mapping from class to diagram.
+    cluster : array of shape (N,), optional
+        Cluster id of each row, as for `estimate`. Bins are the same; intervals are as wide as those of the
+        effective sample size.
     binning : str or Binned
         Name of a binned estimator, for instance "uniform:15" or "adaptive:10", or a `Binned` object.
     n_bins, strategy : optional
@@ -443,7 +451,8 @@ def reliability_diagram(
     refuse_canonical(notion)
     bins = bins_of(binning, mapping)
     options: dict[str, Any] = {"counts": counts, "percent": percent, "missing": missing, "estimator": bins}
-    task = build_task(y_true, y_prob, notion, sample_weight, labels, pos_label, **options)
+    rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
+    task = build_task(*rows, **options)
     names = class_names_of(y_true, task.labels, class_names)
     diagram = each_problem(task, diagram_of, binning=bins, interval=interval, level=level)
     return rename_classes(diagram, names)
@@ -513,6 +522,7 @@ def lce(
     bandwidth: str | float | None = None,
     sample_weight: ArrayLike | None = None,
     counts: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     percent: bool = False,
@@ -524,9 +534,9 @@ def lce(
     ----------
     at : float or array
         Scores in [0, 1], also if `y_prob` holds percentages.
-    y_true, y_prob, notion, method, kernel, bandwidth, sample_weight, counts, labels, pos_label, percent
+    y_true, y_prob, notion, method, kernel, bandwidth, sample_weight, counts, cluster, labels, pos_label
         As for `reliability_curve`.
-    missing : {"raise", "drop"}
+    percent, missing
         As for `reliability_curve`.
 
     Returns
@@ -552,7 +562,7 @@ def lce(
 
     refuse_canonical(notion)
     scores = inputs.scores("at", at)
-    rows = y_true, y_prob, notion, sample_weight, labels, pos_label
+    rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, missing=missing)
     options: dict[str, Any] = {"method": method, "kernel": kernel, "bandwidth": bandwidth}
     return local_error(curve_of(task, n_boot=0, band=None, **options), scores)

@@ -312,11 +312,11 @@ def _jobs(
 
         jobs["recalibration", None] = recalibration
     for task in material.tasks:
-        name, alone = task.notion.name, task.independent
+        name = task.notion.name
         if not task.notion.canonical:
             lazy: dict[str, Any] = {"level": level, "lazy": True}
-            jobs["curve", name] = partial(curve_of, alone, **lazy)
-            jobs["diagram", name] = partial(each_problem, alone, diagram_of, binning=BINS, **lazy)
+            jobs["curve", name] = partial(curve_of, task, **lazy)
+            jobs["diagram", name] = partial(each_problem, task, diagram_of, binning=BINS, **lazy)
         if task.notion.classwise:
             for rank in range(min(len(task.labels), N_CLASSES)):
                 jobs["class", rank] = partial(_of_class, estimates, name, rank)
@@ -463,15 +463,15 @@ def _worst(result: Estimate) -> int:
 
 def _odds(task: CalibrationTask, worst: int, level: float) -> Odds:
     """Return a histogram and bins of a problem for an axis of log odds."""
-    problem, curve_task = (
-        next(problem for k, problem in enumerate(selected.each()) if k == worst)
-        for selected in (task, task.independent)
-    )
+    problem = next(problem for k, problem in enumerate(task.each()) if k == worst)
+    effect = float(np.broadcast_to(task.effects, len(task.labels))[worst])
     cuts = 1 / (1 + np.exp(-LOG_ODDS))
     w = problem.bins(cuts).w
     edges, counts = np.concatenate([[0.0], cuts, [1.0]]), np.asarray(w * (problem.n / w.sum()))
     return Odds(
-        edges, counts, diagram_of(curve_task, binning=BY_MASS, level=level, notion=get_notion("binary"))
+        edges,
+        counts,
+        diagram_of(problem, binning=BY_MASS, level=level, notion=get_notion("binary"), effect=effect),
     )
 
 

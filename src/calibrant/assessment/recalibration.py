@@ -156,7 +156,7 @@ def recalibration_gain(
     if excess is None and logs:
         excess = logs[0].calibration
     mended = CalibrationTask.of(mapped, headline)
-    curve = _curve(mended.independent, mapped, worst, level) if gain.low > 0 else None
+    curve = _curve(mended, mapped, worst, level) if gain.low > 0 else None
     # The curve knows the error of what it was drawn of.
     after = measure(mended, "auto", "l1") if curve is None or headline.classwise else curve.error
     return RecalibrationGain(
@@ -231,7 +231,7 @@ def _curve(task: CalibrationTask, data: Predictions, worst: int, level: float) -
     """Return the curve of a question, or of the class that is furthest off where it has several."""
     if task.notion.classwise:
         data = data if data.score.ndim == 1 else replace(data, positive=worst)
-        task = CalibrationTask.of(data, get_notion("binary")).independent
+        task = CalibrationTask.of(data, get_notion("binary"))
     curve = curve_of(task, level=level)
     assert isinstance(curve, ReliabilityCurve)
     return curve

@@ -346,7 +346,8 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
         many = counted(recalibration.rows, "row")
         return f"Collect more rows to recalibrate on: with {many} no method is sure to help.", None
     method = "" if recalibration.method == "auto" else repr(recalibration.method)
-    fit = f"calibrator = calibrant.Calibrator({method}).fit(y_prob, y_true)"
+    clusters = ", cluster=cluster" * (assessment.estimate.clusters is not None)
+    fit = f"calibrator = calibrant.Calibrator({method}).fit(y_prob, y_true{clusters})"
     command = f"{fit}\ncalibrator.predict_proba(new_scores)"
     if recalibration.command is not None:
         command = "\n".join(filter(None, (recalibration.command, recalibration.apply_command)))

@@ -31,7 +31,7 @@ def calibrate() -> None:
 
 
 @calibrate.command(epilog=EXITS)
-@options("path", *DATA, "class_names")
+@options("path", *DATA, "class_names", "cluster")
 @click.option(
     "--notion",
     metavar="NAME",

@@ -154,7 +154,7 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.command(epilog=EXITS)
 @options("path")
 @click.option("--at", callback=_scores, multiple=True, metavar="SCORE", help="Score, or several; 0.5,0.83.")
-@options(*DATA, "class_names", "notion", "level", "seed", "json")
+@options(*DATA, "class_names", "cluster", "notion", "level", "seed", "json")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the whole curve as CSV.")
 @output(
     "-o",

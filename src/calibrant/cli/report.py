@@ -84,7 +84,8 @@ def report(
     assessment = replace(assessment, grouped_by=given["groups"])
     if assessment.recalibration is not None:
         # Of a matrix all classes are mapped, not the one that was asked about.
-        columns = {"file", *DATA, "correct", "confidence"} - (set() if source.vector else {"pos_label"})
+        columns = {"file", *DATA, "correct", "confidence", "cluster"}
+        columns -= set() if source.vector else {"pos_label"}
         fit = command_line(ctx, "calibrate fit", columns)
         method = (
             ""

@@ -89,7 +89,8 @@ def each_problem(
     task : CalibrationTask
         Data and notion.
     fit : callable
-        `curve_of`, `diagram_of` or `histogram_of`: called as fit(score_data, notion=, label=, **options).
+        `diagram_of` or `histogram_of`: called as fit(score_data, notion=, label=, **options), and with
+        `effect=`, the design effect, if rows are in clusters.
     lazy : bool
         Whether to compute the result of a class at the first access, which keeps the score data in memory.
     **options
@@ -97,10 +98,14 @@ def each_problem(
         numbers.
     """
     notion = task.notion
+    effects = [{} if task.designs is None else {"effect": effect} for effect in task.effects.tolist()]
     if not notion.classwise:
-        return fit(task.problems[0], notion=notion, label=task.label, **options)
-    problems = zip(task.labels, task.each(), strict=True)
-    fits = {label: partial(fit, data, notion=notion, label=label, **options) for label, data in problems}
+        return fit(task.problems[0], notion=notion, label=task.label, **effects[0], **options)
+    problems = zip(task.labels, task.each(), effects * (len(task.labels) // len(effects)), strict=True)
+    fits = {
+        label: partial(fit, data, notion=notion, label=label, **effect, **options)
+        for label, data, effect in problems
+    }
     return ByClass(fits if lazy else {label: compute() for label, compute in fits.items()})
 
 

@@ -48,6 +48,7 @@ from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds import model_average
 from calibrant.posterior.score_effects import has_few_scores
 from calibrant.score_data import Array, Cells, Residuals, Sample, ScoreData
+from calibrant.score_data.clusters import thinned
 from calibrant.tasks import CalibrationTask
 from calibrant.tasks.notions import Notion
 
@@ -311,7 +312,7 @@ class ReliabilityCurve(Pictured, Printed, Serializable):
         scores = self.score if self.discrete else PRINTED_SCORES
         at = self.at(scores)
         known = np.isfinite(at.value)
-        size = size_name(self.n) if self.discrete else "effective local sample size"
+        size = size_name(float(self.n_eff.sum())) if self.discrete else "effective local sample size"
         yield at._table(known, [("score", [f"{score:.4g}" for score in scores])], self.level, size)
 
     def _drawing(self) -> str:
@@ -382,6 +383,7 @@ def curve_of(
         n_boot = inputs.positive_int("n_boot", n_boot, minimum=0)
         band = "corrected" if band == "pointwise" else band
         options: dict[str, Any] = {"n_boot": n_boot, "level": level, "band": band, "rng": generator}
+        options["cluster"] = None if task.designs is None else task.cluster
         return each_problem(task, _by_density, estimator=estimator, progress=progress, **options)
     for name, value in (("kernel", kernel), ("bandwidth", bandwidth), ("n_boot", n_boot or None)):
         if value is not None:
@@ -397,7 +399,7 @@ def _by_posterior(
     batch = (len(posterior.z),) if classwise else ()
     errors = np.ravel(Bayes(shared=classwise).fit_posterior(batch, posterior).error("l1"))
     # Residuals of many classes are not cached; those of clustered data are only available from the task.
-    cached = not classwise or task.designs is not None or "residuals" in vars(task)
+    cached = not classwise or task.designs is not None or "residuals_alone" in vars(task)
 
     positions = [(block, k) for block in task.blocks for k in range(block.batch[0] if classwise else 1)]
 
@@ -405,7 +407,7 @@ def _by_posterior(
     def fit(k: int) -> ReliabilityCurve:
         block, index = positions[k]
         score_data = block[index] if classwise else block
-        residuals = task.residuals[k] if cached else Residuals.of(score_data)
+        residuals = task.residuals_alone[k] if cached else Residuals.of(score_data)
         discrete = has_few_scores(residuals[residuals.mass > 0]) or posterior.has_independent_gaps(k)
         mixture = model_average(residuals, scattered=discrete)
         simultaneous = band == "simultaneous"
@@ -461,15 +463,20 @@ def _by_density(
     progress: Progress | None,
     notion: Notion,
     label: Any,
+    cluster: Array | None = None,
+    effect: float = 1.0,
 ) -> ReliabilityCurve:
-    """Compute the curve of one problem as a ratio of kernel densities."""
-    if isinstance(score_data, Sample):
+    """Compute the curve of one problem as a ratio of kernel densities.
+
+    With clusters, whole clusters are resampled, and the corrected band has `effect` times fewer rows.
+    """
+    if isinstance(score_data, Sample) and cluster is None:
         score_data = Cells.of(score_data) if score_data.expanded_size > CELLS_FROM else score_data.repeated()
     fit = estimator.fit_shared_bandwidth(score_data)
-    point, nearby = fit.frequency, fit.nearby
+    point, nearby = fit.frequency, fit.nearby / effect
     probability, low, high = point, None, None
     if n_boot:
-        drawn = _resampled(score_data, fit, n_boot, rng, progress)
+        drawn = _resampled(score_data, fit, n_boot, rng, progress, cluster)
         low, probability, high = _quantiles(drawn, [(1 - level) / 2, 0.5, (1 + level) / 2])
         low, probability, high = (
             np.where(np.isnan(point), np.nan, array) for array in (low, probability, high)
@@ -477,7 +484,8 @@ def _by_density(
     if band is None:
         low = high = None
     elif band == "corrected":
-        low, high = corrected(score_data, float(fit.width), fit.score, nearby, level)
+        thinner = score_data if cluster is None else thinned(score_data, effect)  # type: ignore[arg-type]
+        low, high = corrected(thinner, float(fit.width), fit.score, nearby, level)
         low, high = np.minimum(low, probability), np.maximum(high, probability)
     return ReliabilityCurve(
         score=fit.score,
@@ -529,22 +537,22 @@ def _support(score_data: ScoreData) -> tuple[float, float]:
 
 
 def _resampled(
-    score_data: ScoreData,
+    score_data: Any,
     fit: DensityFit,
     n_boot: int,
     rng: np.random.Generator,
     progress: Progress | None,
+    cluster: Array | None,
 ) -> Array:
-    """Return the curves (n_boot, scores) of bootstrap resamples."""
+    """Return the curves (n_boot, scores) of bootstrap resamples, of whole clusters if there are any."""
     # The bandwidth of the data is used for every resample, so that it adds no variation.
     estimator = fit.as_used()
     curves = np.empty((n_boot, fit.score.size))
-    step = max(1, (1 << 19) // fit.score.size)
+    draw = score_data.resample if cluster is None else partial(score_data.resample_clusters, cluster)
+    step = max(1, (1 << 19) // max(fit.score.size, 0 if cluster is None else cluster.size))
     for first in range(0, n_boot, step):
         size = min(step, n_boot - first)
-        curves[first : first + size] = estimator.fit_shared_bandwidth(
-            score_data.resample(rng, size)
-        ).frequency
+        curves[first : first + size] = estimator.fit_shared_bandwidth(draw(rng, size)).frequency
         if progress is not None:
             progress(first + size, n_boot)
     return curves

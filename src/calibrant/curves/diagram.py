@@ -168,8 +168,9 @@ def diagram_of(
     level: float = 0.95,
     notion: Notion,
     label: Any = None,
+    effect: float = 1.0,
 ) -> ReliabilityDiagram:
-    """Compute the reliability diagram of one problem.
+    """Compute the reliability diagram of one problem; intervals are those of `effect` times fewer rows.
 
     >>> from calibrant.score_data import Sample
     >>> from calibrant.tasks.notions import get_notion
@@ -193,7 +194,7 @@ def diagram_of(
     fit = estimator.fit(score_data)
     squares = mapped(score_data.squared(), fit.edges, estimator.mapping).w
     count = np.divide(fit.bins.w**2, squares, out=np.zeros(squares.shape), where=squares > 0)
-    low, high = INTERVALS[interval](fit.bins.frequency, count, level)
+    low, high = INTERVALS[interval](fit.bins.frequency, count / effect, level)
     return ReliabilityDiagram(
         edges=fit.edges,
         score=fit.bins.score,

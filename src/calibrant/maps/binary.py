@@ -42,6 +42,8 @@ class BinaryProblem:
     """A single score and its outcomes, with cached quantities that several maps need."""
 
     data: ScoreData
+    #: Residuals of an equivalent number of independent rows, if rows are in clusters.
+    independent_rows: Residuals | None = None
 
     @cached_property
     def observed(self) -> Residuals:
@@ -50,9 +52,15 @@ class BinaryProblem:
         return residuals[residuals.mass > 0]
 
     @cached_property
+    def independent(self) -> Residuals:
+        """Mass and residual at each distinct score, of independent rows; `observed` without clusters."""
+        residuals = self.independent_rows
+        return self.observed if residuals is None else residuals[residuals.mass > 0]
+
+    @cached_property
     def repeated(self) -> Array:
         """Whether each step has several rows with one score; all False if there are few distinct scores."""
-        observed = self.observed
+        observed = self.independent
         scores = observed.mass.size
         # Small groups are often repeated measurements of one case, which do not recur.
         small = FEW_ROWS * scores > observed.n
@@ -68,7 +76,7 @@ class BinaryProblem:
     @cached_property
     def average(self) -> LogOddsMixture:
         """The Bayesian model average over calibration maps."""
-        return model_average(self.observed)
+        return model_average(self.independent)
 
 
 def identity(problem: BinaryProblem) -> Form:
@@ -177,15 +185,15 @@ def histogram(problem: BinaryProblem) -> Form:
 
 def auto(problem: BinaryProblem, monotone: bool | None = None) -> Form:
     """Fit the model average, or the identity if the average is more likely to be worse."""
-    form = average_or_identity(problem.observed, problem.average, monotone)
+    form = average_or_identity(problem.independent, problem.average, monotone)
     if monotone or not problem.repeated.any():
         return form
-    return with_score_effects(problem.observed, problem.repeated, form, monotone)
+    return with_score_effects(problem.independent, problem.repeated, form, monotone)
 
 
 def spline(problem: BinaryProblem, monotone: bool | None = False) -> Form:
     """Fit a smooth function of the log-odds."""
-    return tabulate_average(smooth_average(problem.observed), monotone)
+    return tabulate_average(smooth_average(problem.independent), monotone)
 
 
 def density(problem: BinaryProblem) -> Form:

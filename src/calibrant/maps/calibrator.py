@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal, Self
@@ -212,6 +213,7 @@ class Calibrator(Printed):
         sample_weight: ArrayLike | None = None,
         *,
         counts: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
         percent: bool = False,
         missing: Literal["raise", "drop"] = "raise",
     ) -> Self:
@@ -229,6 +231,10 @@ class Calibrator(Printed):
             Importance weight of each row, on any scale.
         counts : array of shape (N,), optional
             Number of identical rows that each row represents; not together with `sample_weight`.
+        cluster : array of shape (N,), optional
+            Cluster id of each row, if rows of a cluster depend on each other. Methods that average over
+            models ("auto", "spline") and all intervals use the effective sample size; the maps of the other
+            methods do not depend on it.
         percent : bool, default=False
             Whether scores are percentages (0 to 100). Pass it to `predict_proba` as well.
         missing : {"raise", "drop"}
@@ -264,7 +270,7 @@ class Calibrator(Printed):
         )
         if percent:
             inputs.check_percent(float(data.score.max()))
-        self._fit_predictions(data)
+        self._fit_predictions(data if cluster is None else inputs.in_clusters(data, cluster))
         self.columns_ = _column_names(y_prob, vector=data.score.ndim == 1)
         return self
 
@@ -324,6 +330,9 @@ class Calibrator(Printed):
         place = np.argsort(columns)
         rows = Simplex.of(data.score[:, columns], place[data.code], data.weight, counts=data.counts)
         self.n_ = rows.n
+        if data.cluster is not None and self.method == "auto":
+            effect = CalibrationTask.of(data, get_notion("confidence")).effects[0]
+            rows = replace(rows, weight=rows.weight / effect, square=rows.square / effect)
         self._problems, self._forms, self._bands = [], [], []
         self._multiclass = method.fit_multiclass(rows).ordered(place)
         return self
@@ -335,7 +344,9 @@ class Calibrator(Printed):
         options = {} if self.monotone == "auto" else {"monotone": bool(self.monotone)}
         self.n_, self.notion_ = float(task.n), task.notion.name
         self._multiclass = None
-        self._problems = [BinaryProblem(data) for data in task.problems]
+        clustered: list[Any] = [None] if task.designs is None else task.residuals_alone
+        clustered *= len(task.problems) // len(clustered)
+        self._problems = [BinaryProblem(*each) for each in zip(task.problems, clustered, strict=True)]
         self._forms = [fit(problem, **options) for problem in self._problems]
         self._bands = [{} for _ in self._problems]
         return self
@@ -723,7 +734,7 @@ class Calibrator(Printed):
                 known = ", ".join(f"{each:g}" for each in sorted(bands))
                 raise InputError("level", f"be one that was saved with the map: {known}", level)
             problem = self._problems[k]
-            about = problem.average, problem.observed, problem.data.support
+            about = problem.average, problem.independent, problem.data.support
             bands[level] = Band.of(level, beyond_all_scores(*about, level))
         return bands[level]
 

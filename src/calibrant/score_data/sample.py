@@ -187,6 +187,12 @@ class Sample:
             count = rng.multinomial(round(float(self.n)), share, size)
         return replace(self, weight=count, counts=True)
 
+    def resample_clusters(self, cluster: Array, rng: np.random.Generator, size: int) -> Sample:
+        """Draw `size` bootstrap samples of whole clusters, numbered from 0; weights keep their kind."""
+        count = int(cluster.max()) + 1
+        drawn = tally.occurrences(rng.integers(0, count, (size, count)), count)[:, cluster]
+        return replace(self, weight=drawn if self.weight is None else drawn * self.weight)
+
     def simulate_outcomes(
         self, probability: Callable[[Array], Array], rng: np.random.Generator, size: int
     ) -> Sample:

@@ -181,6 +181,7 @@ class ReliabilityDisplay:
         notion: str | None = None,
         sample_weight: Any = None,
         counts: Any = None,
+        cluster: Any = None,
         **kwargs: Any,
     ) -> ReliabilityDisplay:
         """Draw the reliability curve of a fitted model.
@@ -191,7 +192,7 @@ class ReliabilityDisplay:
             Fitted, with `predict_proba`.
         X, y
             Data that the model has not seen.
-        n_bins, strategy, pos_label, ax, ref_line, sample_weight, counts, **kwargs
+        n_bins, strategy, pos_label, ax, ref_line, sample_weight, counts, cluster, **kwargs
             As for `from_predictions`, which also takes `class_names`, `method`, `bandwidth`,
             `level` and `rng`.
         name : str, optional
@@ -200,7 +201,7 @@ class ReliabilityDisplay:
             By default `binary` for two classes, the second or `pos_label`, and `confidence` for more, unless
             `pos_label` names one of them.
         """
-        inputs.same_rows(X=X, y=y, sample_weight=sample_weight, counts=counts)
+        inputs.same_rows(X=X, y=y, sample_weight=sample_weight, counts=counts, cluster=cluster)
         score, classes = probabilities(estimator, X)
         vector = pos_label is not None or np.shape(score)[-1] == 2
         with explaining(y, classes):
@@ -216,6 +217,7 @@ class ReliabilityDisplay:
                 notion=notions.default_notion(notion, vector=vector).name,
                 sample_weight=sample_weight,
                 counts=counts,
+                cluster=cluster,
                 labels=classes,
                 **kwargs,
             )
@@ -239,6 +241,7 @@ class ReliabilityDisplay:
         rng: Any = 0,
         sample_weight: Any = None,
         counts: Any = None,
+        cluster: Any = None,
         labels: Any = None,
         class_names: Any = None,
         percent: bool = False,
@@ -248,8 +251,8 @@ class ReliabilityDisplay:
 
         Parameters
         ----------
-        y_true, y_prob, sample_weight, counts, labels, percent
-            As for `ece`.
+        y_true, y_prob, sample_weight, counts, cluster, labels, percent
+            As for `reliability_curve`.
         class_names : sequence or mapping, optional
             Names of the classes in the picture: in the order of the columns (1-D scores: negative, positive),
             or by label. `pos_label` of the display is such a name then.
@@ -288,7 +291,7 @@ class ReliabilityDisplay:
             )
         if notion is None and pos_label is not None:
             notion = notions.default_notion(None, vector=True).name
-        rows = y_true, y_prob, notion, sample_weight, labels, pos_label
+        rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
         task = build_task(*rows, counts=counts, percent=percent)
         method = method or ("bayes" if bandwidth is None else "density")
         curve = curve_of(task, method=method, bandwidth=bandwidth, level=level, rng=rng)

@@ -173,21 +173,22 @@ class CalibrationTask:
 
         With clusters they are rescaled to those of an equivalent number of independent rows.
         """
+        each = self.residuals_alone
+        if self.designs is None:
+            return each
+        # All problems have the same rows, so the mean design effect reduces the rows; what differs between
+        # problems is attributed to the variance.
+        ratios = self.effects / np.mean(self.effects)
+        return [one.thinned(1 / ratio, ratio) for one, ratio in zip(each, ratios.tolist(), strict=True)]
+
+    @cached_property
+    def residuals_alone(self) -> list[Residuals]:
+        """Residuals of each problem in score order; with clusters, of independent rows by its own effect."""
         plain = [Residuals.of(problem, ties=self.has_ties) for problem in self.each()]
         if self.designs is None:
             return plain
-        plain = [
-            across_clusters(each, problem, self.cluster)
-            for each, problem in zip(plain, self.each(), strict=True)
-        ]
-        # All problems have the same rows, so the mean design effect reduces the rows; what differs between
-        # problems is attributed to the variance.
-        effects = [design.effect for design in self.designs]
-        mean_effect = float(np.mean(effects))
-        return [
-            each.thinned(mean_effect, effect / mean_effect)
-            for each, effect in zip(plain, effects, strict=True)
-        ]
+        parts = zip(plain, self.each(), self.effects.tolist(), strict=True)
+        return [across_clusters(one, data, self.cluster).thinned(effect) for one, data, effect in parts]
 
     @property
     def has_ties(self) -> bool:
@@ -206,20 +207,10 @@ class CalibrationTask:
             return None
         return [DesignEffect.of(each, cluster) for each in self.each() if isinstance(each, Sample)]
 
-    @cached_property
-    def independent(self) -> CalibrationTask:
-        """The same task for sums that are equivalent to independent rows."""
-        designs = self.designs
-        if designs is None:
-            return self
-        from calibrant.score_data.clusters import thinned
-
-        def make() -> Iterator[ScoreData]:
-            for problem, design in zip(self.each(), designs, strict=True):
-                cells = thinned(problem, design.effect)  # type: ignore[arg-type]
-                yield cells[None] if self.notion.classwise else cells
-
-        return replace(self, make=make, rows=None, weight=None, cluster=None, counts=True, _cache={})
+    @property
+    def effects(self) -> Array:
+        """Design effect of each problem; 1 without clusters."""
+        return np.array([1.0] if self.designs is None else [design.effect for design in self.designs])
 
     @property
     def n(self) -> float:
