@@ -133,6 +133,11 @@ def test_a_table_is_split_by_the_time_of_its_rows(here):
     Path("table.csv").write_text("\n".join(lines) + "\n")
     assert json.loads(run(*options, "--json"))["batches"] == 14
     assert json.loads(run(*options, "--every", "hour", "--json"))["batches"] == 140
+    waiting = CliRunner().invoke(
+        main, ["monitor", *options, "--every", "week", "--delay", "1", "--now", "2026-05-18", "--json"]
+    )
+    assert json.loads(waiting.stdout)["batches"] == 1
+    assert "from 2026-05-11 on" in waiting.stderr
     grouped = json.loads(run(*options, "--every", "week", "--groups", "team", "--cluster", "user", "--json"))
     assert grouped["batches"] == 2
     assert "two columns" in run(*options, "--groups", "when", code=2)

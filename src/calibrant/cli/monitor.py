@@ -118,11 +118,7 @@ def _load(state: Path | None, given: Mapping[str, Any]) -> tuple[Monitor, dict[s
     if state is None or not state.exists():
         return Monitor(given["notion"], **chosen), {}
     values = parsed_json(state.read_bytes())
-    if (
-        not isinstance(values, dict)
-        or {*values} != {"monitor", "files"}
-        or not isinstance(values["files"], dict)
-    ):
+    if not isinstance(values, dict) or {*values} != {"monitor", "files"}:
         raise Refused(f"{state}: is no state of a monitor")
     monitor = Monitor.from_dict(values["monitor"])
     for name, value in chosen.items():
@@ -147,7 +143,6 @@ def _read(monitor: Monitor, period: Period, given: dict[str, Any], table: Any, n
     if table is None and len(period.files) > 1:
         raise Refused(f"{period.at}: has several files, and --cluster needs one for each period")
     source = read_rows(period.files[0], given) if table is None else table
-    chosen = slice(None) if period.rows is None else period.rows
     settings, chosen = source.options, slice(None) if period.rows is None else period.rows
     groups = source.groups if table is None else source.by.get(given["groups"])
     monitor._settle(settings["labels"], settings["pos_label"], source.notion.name)
@@ -210,16 +205,13 @@ def monitor(
         known = {row.at: batch for row, batch in zip(watched.history, watched._batches, strict=True)}
         delay = watched.settings.delay
         extra = np.timedelta64(6 if every == "week" else 0, "D")
-        open_periods = [
-            each for each in periods if delay is not None and closes(each.at, delay) + extra > present
-        ]
+        waits = delay if delay is not None else -np.inf
+        open_periods = [each for each in periods if waits >= 0 and closes(each.at, waits) + extra > present]
         fresh = [each for each in periods if each not in open_periods and each.at not in known]
         for period in (each for each in periods if each.at in known):
-            before = files.get(period.at)
-            marks = _marks(period.files, before or {})
-            same = before is not None and sorted(m[2] for m in before.values()) == sorted(
-                m[2] for m in marks.values()
-            )
+            before = files.get(period.at, {})
+            marks = _marks(period.files, before)
+            same = sorted(m[2] for m in before.values()) == sorted(m[2] for m in marks.values())
             if table is not None:
                 same = _read(watched, period, given, table, None)[1].digest == known[period.at].digest
             if not same:
@@ -227,9 +219,10 @@ def monitor(
                 raise Refused(f"{period.at}: has changed since it was read; {hint}")
         with Bar("reading", given["quiet"]) as bar:
             for done, period in enumerate(fresh, 1):
+                # Before it is read: what changes meanwhile is seen by the next run.
+                files[period.at] = _marks(period.files, {})
                 with refusing(period.at):
                     watched._consume(*_read(watched, period, given, table, present))
-                files[period.at] = _marks(period.files, {})
                 bar(done, len(fresh))
         if not watched.history:
             raise Refused(f"no period has closed, of {counted(len(periods), 'period')}")

@@ -285,10 +285,9 @@ class Monitor(Printed):
         s, size = self.settings, len(classes_of(self._subject)) if self._subject else 0
         sums = {(each.group, each.problem): each.sums for each in batch.sums}
         new = [group for group in dict.fromkeys(group for group, _ in sums) if group not in self._streams]
-        if self._all_groups is not None and (
-            unknown := [each for each in new if each not in self._all_groups]
-        ):
-            rule = f"be one of {inputs.show(*self._all_groups)}, which were given or in the reference period"
+        known = self._all_groups
+        if known is not None and (unknown := [each for each in new if each not in known]):
+            rule = f"be one of {inputs.show(*known)}, which were given or in the reference period"
             raise InputError("groups", rule, unknown[0])
         if new and self._streams and (None in new or None in self._streams):
             raise InputError("groups", "be given in all batches or in none")
@@ -310,20 +309,15 @@ class Monitor(Printed):
         self._batches.append(batch)
         log_m = 0.0 if is_reference else self._look(batch.at)
         e_value = float(np.exp(min(log_m, 690.0)))
-        self._rows.append(
-            HistoryRow(
-                batch.at, batch.n, batch.value, batch.low, batch.high, batch.expected, e_value, is_reference
-            )
-        )
+        error = batch.value, batch.low, batch.high, batch.expected
+        self._rows.append(HistoryRow(batch.at, batch.n, *error, e_value, is_reference))
 
     def _end_reference(self) -> None:
         """Bound the frequencies of the reference period."""
         s, streams = self.settings, [each for group in self._streams.values() for each in group]
         problems = len(streams) // len(self._streams) * len(self._all_groups or ())
-        bands = [
-            process.reference_band(each.reference, s.alpha * process.REFERENCE_SHARE / problems)
-            for each in streams
-        ]
+        alpha = s.alpha * process.REFERENCE_SHARE / problems
+        bands = [process.reference_band(each.reference, alpha) for each in streams]
         if any((low > high).any() for low, high in bands):
             rule = "be a period in which frequencies do not fall as scores rise"
             raise InputError("reference", rule, s.reference)
@@ -387,13 +381,12 @@ class Monitor(Printed):
 
         Differences of successive batches are used, which a lasting change hardly affects.
         """
-        sums = [batch.sums[0].sums for batch in self._batches]
+        streams = [each for batch in self._batches for each in batch.sums]
+        sums = [each.sums for each in streams if (each.group, each.problem) == (streams[0].group, 0)]
         if len(sums) < ENOUGH:
             return 0.0, False
-        information = np.array(
-            [max(float((each.n * each.mean * (1 - each.mean)).sum()), 1e-9) for each in sums]
-        )
-        shift = np.array([float((each.outcome - each.score).sum()) for each in sums]) / information
+        information = np.maximum([(each.n * each.mean * (1 - each.mean)).sum() for each in sums], 1e-9)
+        shift = np.array([(each.outcome - each.score).sum() for each in sums]) / information
         squares, expected = np.diff(shift) ** 2, 1 / information[1:] + 1 / information[:-1]
         kept = np.argsort(squares / expected)[:-1]  # a sudden change is one large difference
         spread = np.sqrt(max(float((squares - expected)[kept].mean()) / 2, 0.0))
@@ -404,9 +397,8 @@ class Monitor(Printed):
         """The null hypothesis in words."""
         s, words = self.settings, "the probability of each is its score"
         if s.reference:
-            words = (
-                f"frequencies are those of the reference period, the first {counted(s.reference, 'batch')}"
-            )
+            period = counted(s.reference, "batch")
+            words = f"frequencies are those of the reference period, the first {period}"
         words += f", up to {s.tolerance:.3g} in log-odds" if s.tolerance else ""
         return f"H0: given the past and the scores, outcomes are independent, and {words}."
 

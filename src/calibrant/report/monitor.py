@@ -10,7 +10,6 @@ import numpy as np
 from markupsafe import Markup
 
 from calibrant.inputs.house_style import BLUE, GREY, INK, ORANGE
-from calibrant.inputs.wording import number
 from calibrant.monitor import Monitor
 from calibrant.report.chart import _grid
 from calibrant.report.page import _rendered, policy_of
@@ -110,8 +109,8 @@ def _evidence(monitor: Monitor, name: str) -> Markup:
         parts.append(text(f"{10.0**power:,.6g}", LEFT - 7, up + 4, text_anchor="end"))
     up = float(y(limit))
     parts += [
-        tag("line", x1=LEFT, x2=right, y1=up, y2=up, stroke=INK, class_="cross", stroke_dasharray="6 4"),
-        text(f"limit {number(monitor.limit)}", LEFT + 4, up - 6, fill=INK, class_="known"),
+        tag("line", x1=LEFT, x2=right, y1=up, y2=up, stroke=INK, class_="null", stroke_dasharray="6 4"),
+        text(f"limit {monitor.limit:.3g}", LEFT + 4, up - 6, fill=INK, class_="known"),
         _line(x, y, drawn),
         text("e-value, log scale", 0, 14),
     ]
