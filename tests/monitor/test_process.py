@@ -176,7 +176,7 @@ def test_the_band_of_a_reference_period_by_the_inequality_of_chernoff():
     # Above the highest score nothing bounds the frequency from above, and below the lowest from below.
     assert high[100] == 1
     assert low[40] == 0
-    windows = sum(process.REFERENCE_RANGES - 2**k + 1 for k in range(5))
+    windows = sum(process.REFERENCE_RANGES - 2**k + 1 for k in range(7))
     mean, bound = outcome[100] / 250, high[80]
     divergence = mean * np.log(mean / bound) + (1 - mean) * np.log((1 - mean) / (1 - bound))
     assert 250 * divergence == pytest.approx(np.log(2 * windows / 0.05), rel=1e-6)

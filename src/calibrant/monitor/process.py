@@ -30,7 +30,7 @@ CLEAR = 8.0
 # Scores are divided by rank into this many ranges, and at these ranks from either end.
 RANGES, ENDS = (2, 4, 8, 16), (0.05, 0.01)
 # Share of alpha for the band of the reference period, and ranges of scores that its frequencies are taken of.
-REFERENCE_SHARE, REFERENCE_RANGES = 0.2, 16
+REFERENCE_SHARE, REFERENCE_RANGES = 0.2, 64
 
 
 class CellSums(NamedTuple):
@@ -236,7 +236,8 @@ def reference_band(sums: CellSums, alpha: float) -> tuple[Array, Array]:
     rank = (np.cumsum(sums.n) - sums.n / 2) / max(sums.n.sum(), 1e-300)
     ranges = np.minimum(rank * REFERENCE_RANGES, REFERENCE_RANGES - 1).astype(int)
     n, outcome = (np.bincount(ranges, part, REFERENCE_RANGES) for part in (sums.n, sums.outcome))
-    windows = [(a, a + size) for size in (1, 2, 4, 8, 16) for a in range(REFERENCE_RANGES - size + 1)]
+    sizes = 2 ** np.arange(REFERENCE_RANGES.bit_length())
+    windows = [(a, a + size) for size in sizes for a in range(REFERENCE_RANGES - size + 1)]
     limit = np.log(2 * len(windows) / alpha)
     low, high = np.zeros(CELLS), np.ones(CELLS)
     for a, b in windows:
