@@ -24,7 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 #: Cases of each attack, and what a case is.
 ATTACKS = {
-    "metamorphic": (5000, "questions in two wordings"),
+    "metamorphic": (5000, "pairs of equivalent inputs"),
     "files": (2000, "fuzzed files of each format"),
     "refusals": (200, "processes that refuse a file"),
     "kills": (200, "processes killed at work"),

@@ -105,7 +105,7 @@ def by_rows(most: float) -> tuple[list[str], dict[str, list[tuple[float, float]]
     lines = [
         "| milliseconds, rows | "
         + " | ".join(f"1e{len(str(n)) - 1}" for n in sizes)
-        + " | MB above the data at the last |"
+        + " | MB beyond the data, last size |"
     ]
     lines.append("|---" * (len(sizes) + 2) + "|")
     curves: dict[str, list[tuple[float, float]]] = {"reading the bytes": []}
@@ -124,9 +124,9 @@ def by_rows(most: float) -> tuple[list[str], dict[str, list[tuple[float, float]]
 
 def by_classes() -> tuple[list[str], dict[str, list[tuple[float, float]]]]:
     lines = [
-        "| milliseconds, 10 million scores in so many columns | "
+        "| milliseconds, 10 million scores, by columns | "
         + " | ".join(map(str, CLASSES))
-        + " | MB above the data at the last |"
+        + " | MB beyond the data, last size |"
     ]
     lines.append("|---" * (len(CLASSES) + 2) + "|")
     curves: dict[str, list[tuple[float, float]]] = {}

@@ -35,7 +35,7 @@ def test_python_on_the_report_page_runs(tmp_path, monkeypatch):
     exec(compile(code, "report.md", "exec"), space)
     assert (tmp_path / "report.html").stat().st_size > 10_000
     assert space["page"] == (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert calibrant.Assessment.from_json(space["text"]).verdict == space["found"].verdict
+    assert calibrant.Assessment.from_json(space["text"]).verdict == space["assessment"].verdict
     plt.close("all")
 
 
