@@ -17,7 +17,7 @@ MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(
 PACKAGES = (
     *("settings", "parallel", "compiled", "atomic", "inputs", "score_data", "tasks", "posterior"),
     *("estimators", "curves", "maps", "inference", "decisions", "sketch", "assessment", "api", "data"),
-    *("monitor", "plot", "report", "sklearn", "published", "experiment", "cli"),
+    *("monitor", "plot", "report", "sklearn", "torch", "published", "experiment", "cli"),
 )
 # Methods that lead to the right import inside the function: .plot, .to_html, what a sketch can be made of and
 # asked, and the estimator that cross-fits any map.

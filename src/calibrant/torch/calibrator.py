@@ -1,0 +1,294 @@
+"""`CalibratorModule`: a fitted calibrator as a module, applied where the tensors are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from calibrant.inputs import InputError
+from calibrant.maps import Calibrator
+from calibrant.maps.forms import Bounded, Formula, LookupTable
+from calibrant.maps.multiclass import NEWTON_STEPS, ZERO_RANGE, SoftmaxMap, newton_slope
+from calibrant.posterior.softmax.blocks import CLASS_LIMIT, CURVE, SHIFT, TEMPERATURE_LIMIT, TIED, Blocks
+
+# Entries of the logits that are read together.
+CHUNK = 1 << 22
+
+
+class CalibratorModule(nn.Module):
+    """Map scores to calibrated probabilities, on the device of the scores.
+
+    Parameters
+    ----------
+    calibrator : calibrant.Calibrator, optional
+        A fitted calibrator of any method but "venn-abers". It takes logits if it was fitted with
+        `from_logits=True`, and probabilities otherwise. Without it the module is to be filled by
+        `load_state_dict`.
+
+    Attributes
+    ----------
+    calibrator : calibrant.Calibrator
+        The fitted calibrator, which can be saved as JSON.
+
+    See Also
+    --------
+    calibrant.Calibrator : Fit a calibrator to arrays.
+
+    Examples
+    --------
+    >>> import calibrant, torch
+    >>> fitted = calibrant.Calibrator("logistic").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> CalibratorModule(fitted)(torch.tensor([0.2])).round(decimals=2)
+    tensor([0.2100])
+    """
+
+    calibrator: Calibrator
+
+    def __init__(self, calibrator: Calibrator | None = None) -> None:
+        super().__init__()
+        if calibrator is not None:
+            self._fill(calibrator)
+
+    @classmethod
+    def fit_temperature(cls, logits: Tensor, target: Tensor, *, ignore_index: int | None = None) -> Self:
+        """Fit a temperature to logits on their device, as `calibrant.Calibrator("temperature")` does.
+
+        Parameters
+        ----------
+        logits : tensor of shape (..., C)
+            Logits of data that the model was not trained on.
+        target : tensor of shape (...)
+            Labels.
+        ignore_index : int, optional
+            Label of rows that are left out.
+
+        Returns
+        -------
+        Calibrator
+            A module that takes logits.
+
+        See Also
+        --------
+        calibrant.Calibrator.fit : Other methods.
+
+        Examples
+        --------
+        >>> module = CalibratorModule.fit_temperature(torch.eye(3).repeat(20, 1), torch.arange(60) // 7 % 3)
+        >>> module(torch.tensor([[4.0, 0.0, 0.0]])).shape
+        torch.Size([1, 3])
+        """
+        classes = logits.shape[-1]
+        x, label = logits.detach().reshape(-1, classes), target.reshape(-1).long()
+        if ignore_index is not None:
+            x, label = x[label != ignore_index], label[label != ignore_index]
+        if not len(label) or ((label < 0) | (label >= classes)).any():
+            raise InputError("target", f"hold labels from 0 to {classes - 1}")
+        slope, step = 1.0, max(1, CHUNK // classes)
+        for _ in range(NEWTON_STEPS):
+            sums = torch.zeros(2, dtype=torch.float64, device=x.device)
+            for z, y in zip(x.split(step), label.split(step), strict=True):
+                z = (z - z.amax(1, keepdim=True)).float() if z.dtype != torch.float64 else z
+                p = (slope * z).softmax(1)
+                mean = (p * z).sum(1)
+                gradient = z.gather(1, y[:, None])[:, 0] - mean
+                curvature = (p * (z - mean[:, None]).square()).sum(1)
+                sums += torch.stack([gradient.double().sum(), curvature.double().sum()])
+            before, (gradient_sum, curvature_sum) = slope, sums.tolist()
+            slope = float(newton_slope(slope, np.asarray(gradient_sum), np.asarray(curvature_sum)))
+            if not math.isfinite(slope):
+                raise InputError("logits", "be finite")
+            if abs(slope / before - 1) < 1e-8:
+                break
+        fitted = Calibrator("temperature", from_logits=True)
+        fitted._set_classes(tuple(range(classes)))
+        fitted._vector, fitted._positive = False, 1 if classes == 2 else None
+        fitted.n_, fitted.notion_ = float(len(label)), "binary" if classes == 2 else "classwise"
+        if classes == 2:
+            fitted._forms, fitted._bands = [Formula(slope=slope)], [{}]
+        else:
+            fitted._multiclass = SoftmaxMap(classes, slope, ZERO_RANGE[0])
+        return cls(fitted)
+
+    def forward(self, scores: Tensor) -> Tensor:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        scores : tensor of shape (N,), or (..., C) for several classes
+            Probabilities or logits.
+
+        Returns
+        -------
+        tensor
+            Of the shape of the scores, and of their type if that is float32 or float64.
+
+        See Also
+        --------
+        calibrant.Calibrator.predict_proba : The same for arrays.
+
+        Examples
+        --------
+        >>> import calibrant
+        >>> fitted = calibrant.Calibrator("identity").fit([0.1, 0.9], [0, 1])
+        >>> CalibratorModule(fitted)(torch.tensor([0.25]))
+        tensor([0.2500])
+        """
+        fitted, kind = self.calibrator, scores.dtype if scores.dtype == torch.float64 else torch.float32
+        softmax = fitted._multiclass
+        if softmax is not None and fitted.from_logits and softmax.blocks is None:
+            return (softmax.slope * scores.to(kind)).softmax(-1)
+        p = scores.double()
+        if fitted.from_logits:
+            p = p.sigmoid() if fitted._vector else p.softmax(-1)
+        if softmax is not None:
+            return self._softmax(softmax, p.reshape(-1, softmax.n_classes)).reshape(p.shape).to(kind)
+        if fitted._vector:
+            return self._single(0, p).to(kind)
+        if len(fitted._forms) == 1:
+            positive = 1 if fitted._positive is None else fitted._positive
+            mapped = self._single(0, p[..., positive])
+            both = [1 - mapped, mapped]
+            return torch.stack(both[::-1] if positive == 0 else both, dim=-1).to(kind)
+        each = torch.stack([self._single(k, p[..., k]) for k in range(len(fitted._forms))], dim=-1)
+        total = each.sum(-1, keepdim=True)
+        return torch.where(total > 0, each / torch.where(total > 0, total, 1), 1 / each.shape[-1]).to(kind)
+
+    def _fill(self, calibrator: Calibrator) -> None:
+        """Take the numbers of a fitted calibrator."""
+        calibrator._check_fitted()
+        self.calibrator = calibrator
+        for k, form in enumerate(calibrator._forms):
+            if not isinstance(form, Formula | Bounded | LookupTable):
+                raise InputError("calibrator", "have one map", calibrator.method)
+            if isinstance(form, LookupTable):
+                self._hold(f"at{k}", form.at)
+                self._hold(f"value{k}", form.value)
+        softmax = calibrator._multiclass
+        if softmax is None or softmax.blocks is None:
+            return
+        blocks, draws = softmax.blocks, softmax.draws
+        for name in ("centre", "scale", "clock", "top_clock", "axes", "origin", "bumps"):
+            if getattr(blocks, name) is not None:
+                self._hold(name, getattr(blocks, name))
+        shared = blocks.shared_by_class
+        first = np.repeat(draws[:, None, :shared], blocks.n_classes, axis=1)
+        width = max(shared, blocks.by_class_slice().stop)
+        of_class = np.zeros((len(draws), blocks.n_classes, width))
+        of_class[:, :, :shared] = first
+        of_class[:, :, blocks.by_class_slice()] += draws[:, blocks.by_class]
+        self._hold("of_class", of_class)
+        self._hold("of_row", draws[:, blocks.common])
+        self._hold("shifts", draws[:, shared : shared + 2 * SHIFT].reshape(-1, 2, SHIFT))
+
+    def _hold(self, name: str, array: Any) -> None:
+        self.register_buffer(name, torch.tensor(np.asarray(array), dtype=torch.float64), persistent=False)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        """Move the numbers to a device, but keep them in double precision."""
+        return super()._apply(lambda value: fn(value).to(torch.float64), recurse)
+
+    def _single(self, k: int, p: Tensor) -> Tensor:
+        """Apply the map of one score."""
+        form = self.calibrator._forms[k]
+        if isinstance(form, Bounded):
+            return p.clamp(form.low, form.high)
+        if isinstance(form, Formula):
+            if form.is_identity:
+                return p
+            x = _log_odds(p, form.least)
+            bend = math.log(4) - x.abs() - 2 * torch.log1p(torch.exp(-x.abs()))
+            return torch.sigmoid(form.shift + form.slope * x + form.curvature * bend + form.square * x * x)
+        assert isinstance(form, LookupTable)
+        at, value = getattr(self, f"at{k}"), getattr(self, f"value{k}")
+        x = _log_odds(p, form.least) if form.scale == "odds" else p
+        if form.between == "line":
+            result = _interpolate(x, at, value)
+        else:
+            right = form.between == "from"
+            entry = torch.searchsorted(at, x.contiguous(), right=right) - int(right)
+            result = value[entry.clamp(0, len(value) - 1)]
+        return result.sigmoid() if form.scale == "odds" else result
+
+    def _softmax(self, fitted: SoftmaxMap, p: Tensor) -> Tensor:
+        """Apply the map of score vectors, a few rows at a time."""
+        blocks, parts = fitted.blocks, []
+        width = fitted.n_classes if blocks is None else max(blocks.size, fitted.n_classes)
+        for rows in p.split(max(1, CHUNK // width)):
+            tempered = (fitted.slope * rows.clamp(min=fitted.least).log()).softmax(-1)
+            mapped = tempered
+            if blocks is not None and fitted.bent > 0:
+                mapped = (1 - fitted.bent) * tempered + fitted.bent * self._drawn(blocks, tempered)
+            mapped = fitted.untouched * rows + (1 - fitted.untouched) * mapped
+            raised = mapped.clamp(min=fitted.floor)
+            below = (mapped < fitted.floor).any(1, keepdim=True)
+            parts.append(torch.where(below, raised / raised.sum(1, keepdim=True), mapped))
+        return torch.cat(parts)
+
+    def _drawn(self, blocks: Blocks, p: Tensor) -> Tensor:
+        """Return the mean probabilities of the draws of the coefficients; see `Blocks.columns`."""
+        log = p.clamp(min=blocks.least).log()
+        x = ((log - self.centre) / self.scale).clamp(-CLASS_LIMIT, CLASS_LIMIT)
+        tempered = (log - blocks.middle) / blocks.width
+        by_class = [tempered.clamp(-TEMPERATURE_LIMIT, TEMPERATURE_LIMIT)[..., None]]
+        if blocks.shared_by_class > 1:
+            by_class.append(_cosines(_interpolate(p, *self.clock), CURVE))
+        if not blocks.has_few_classes:
+            by_class.append(x[..., None])
+        own = torch.cat(by_class, dim=2)
+        common = [torch.ones_like(x[:, :1])]
+        if blocks.has_few_classes:
+            common.append(x)
+        elif blocks.axes is not None:
+            common.append((x - self.origin) @ self.axes)
+        if blocks.bumps is not None:
+            common.append(torch.exp(-0.5 * torch.cdist(p.sqrt(), self.bumps).square() / blocks.reach))
+        row, total = torch.cat(common, dim=1), torch.zeros_like(p)
+        largest, best = p.topk(3, dim=1)
+        separated = largest[:, 1:] < largest[:, :-1] * (1 - TIED)
+        untied = torch.stack([separated[:, 0], separated.all(1)], dim=1)
+        top = _cosines(_interpolate(largest[:, 0], *self.top_clock), SHIFT - 1)
+        top = torch.cat([torch.ones_like(top[:, :1]), top], dim=1)
+        for of_class, of_row, shifts in zip(self.of_class, self.of_row, self.shifts, strict=True):
+            z = log + torch.einsum("nkj,kj->nk", own, of_class) + row @ of_row.T
+            total += z.scatter_add(1, best[:, :2], (top @ shifts.T) * untied).softmax(1)
+        return total / len(self.shifts)
+
+    def get_extra_state(self) -> str:
+        """Return the calibrator as JSON, for `state_dict`."""
+        return self.calibrator.to_json()
+
+    def set_extra_state(self, state: str) -> None:
+        """Take the calibrator of a `state_dict`."""
+        device = next(self.buffers(), torch.empty(0)).device
+        self._fill(Calibrator.from_json(state))
+        self.to(device)
+
+    def extra_repr(self) -> str:
+        """Return the fitted calibrator."""
+        return repr(getattr(self, "calibrator", None))
+
+
+def _log_odds(p: Tensor, least: float) -> Tensor:
+    inside = p.clamp(least, 1 - least)
+    return torch.log(inside / (1 - inside))
+
+
+def _cosines(time: Tensor, count: int) -> Tensor:
+    """Return sqrt(2) cos(pi k time) for k = 1, ..., count on a new last axis."""
+    return math.sqrt(2) * torch.cos(
+        math.pi * time[..., None] * torch.arange(1, count + 1, device=time.device)
+    )
+
+
+def _interpolate(x: Tensor, at: Tensor, value: Tensor) -> Tensor:
+    """Interpolate linearly, and continue with the outermost values."""
+    if len(at) == 1:
+        return value[0].expand(x.shape)
+    k = torch.searchsorted(at, x.contiguous(), right=True).clamp(1, len(at) - 1)
+    width = at[k] - at[k - 1]
+    share = torch.where(width > 0, ((x - at[k - 1]) / torch.where(width > 0, width, 1)).clamp(0, 1), 1.0)
+    return value[k - 1] + share * (value[k] - value[k - 1])

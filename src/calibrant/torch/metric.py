@@ -1,0 +1,608 @@
+"""`CalibrationError`: a metric that keeps the sums of a sketch instead of the samples."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibrant.estimators import resolve
+from calibrant.estimators.binned import Binned
+from calibrant.inputs import InputError, InputTypeError, InputWarning, check_choice, given_class_names
+from calibrant.inputs.rounding import TOLERANCE, TOLERANCE_BFLOAT16
+from calibrant.score_data import Cells, Moments
+from calibrant.score_data.layout import COARSE, FINE
+from calibrant.sketch.sketch import EMPTY, Sketch
+from calibrant.sketch.totals import Totals
+from calibrant.tasks import default_notion, get_notion
+from calibrant.tasks.notions import Notion, refuse_canonical
+from calibrant.torch import reduce
+from calibrant.torch.base import Base, PlainMetric, total
+from calibrant.torch.cells import LIMB, add_rows, compensated_add, compensated_sum, to_cells
+from calibrant.torch.reduce import BRIER_STEPS, LOSS_STEPS, Rows
+
+if TYPE_CHECKING:
+    from calibrant.curves import ByClass, ReliabilityCurve
+    from calibrant.inference.result import Estimate
+
+#: Up to this many classes the class-wise notion keeps cells; above, the bins of a named estimator.
+MOST_CLASSES = 1000
+# A label that is no class: of rows that are left out.
+NO_LABEL = -(1 << 40)
+# Entries of the state `row_sums`: numbers of rows, and of rows that are refused.
+_ROWS, _BAD = 0, slice(5, 8)
+_FAULTS = (
+    ("preds", "be scores in [0, 1], or logits that are not NaN"),
+    ("target", "hold only classes, or ignore_index"),
+    ("preds", "sum to 1 over the classes"),
+)
+
+
+def fused(preds: Tensor) -> ModuleType | None:
+    """Return the kernels if they can sum these predictions."""
+    if (
+        not preds.is_cuda
+        or preds.dtype == torch.float64
+        or torch.cuda.get_device_capability(preds.device)[0] < 7
+    ):
+        return None
+    try:
+        from calibrant.torch import kernels
+    except ImportError:
+        return None
+    return kernels
+
+
+class CalibrationError(Base):
+    """Calibration error of batches, in memory that does not grow with them.
+
+    It keeps the sums of a `calibrant.Sketch` as tensors of fixed size. Sums of rows without weights are
+    integers: they are the same for any order of rows, batches and processes.
+
+    Parameters
+    ----------
+    notion : {"binary", "classwise", "confidence", "top:k", "correctness"}, optional
+        Type of calibration. By default the first batch decides: "binary" if `preds` has the shape of
+        `target`, and "confidence" if it has an axis of classes.
+    estimator : str or Estimator, default="auto"
+        As for `calibrant.ece`.
+    norm : {"l1", "l2", "max"}, default="l1"
+        As for `calibrant.ece`.
+    num_classes : int, optional
+        Number of classes; needed for "classwise", and learned from the first batch otherwise. Class-wise and
+        above 1,000 classes the metric keeps the bins of the estimator, which must be "uniform:B".
+    ignore_index : int, optional
+        Label of rows that are left out.
+    from_logits : bool, optional
+        Whether `preds` are logits. By default the first batch decides, and a warning tells if they are.
+        Probabilities lie in [0, 1], and those of all classes sum to 1.
+    weighted : bool, default=False
+        Whether batches have importance weights.
+    class_axis : int, default=1
+        Axis of the classes in `preds`.
+    class_names : sequence or mapping, optional
+        Names of the classes in results.
+    **kwargs : dict
+        Options of `torchmetrics.Metric`.
+
+    See Also
+    --------
+    TokenCalibrationError : The same for the tokens of a language model.
+    calibrant.Sketch : The sums of arrays, files and frames.
+
+    Examples
+    --------
+    >>> import torch
+    >>> metric = CalibrationError(estimator="uniform:2")
+    >>> metric.update(torch.tensor([0.2, 0.4, 0.9]), torch.tensor([0, 1, 1]))
+    >>> metric.update(torch.tensor([0.1, 0.8]), torch.tensor([0, 1]))
+    >>> round(metric.compute().item(), 6)
+    0.12
+    """
+
+    is_differentiable: ClassVar[bool] = False
+    higher_is_better: ClassVar[bool] = False
+    full_state_update: ClassVar[bool] = False
+    plot_lower_bound: ClassVar[float] = 0.0
+    # Whether the scores of all classes are rows of one problem.
+    _pooled: bool = False
+
+    def __init__(
+        self,
+        notion: str | None = None,
+        estimator: Any = "auto",
+        *,
+        norm: str = "l1",
+        num_classes: int | None = None,
+        ignore_index: int | None = None,
+        from_logits: bool | None = None,
+        weighted: bool = False,
+        class_axis: int = 1,
+        class_names: Sequence[str] | Mapping[Any, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        refuse_canonical(notion)
+        check_choice("norm", norm, ("l1", "l2", "max"))
+        self._notion: Notion | None = None if notion is None else get_notion(notion)
+        classwise = self._notion is not None and self._notion.classwise
+        self.estimator, self.norm, self.ignore_index = estimator, norm, ignore_index
+        self.num_classes, self.class_axis, self.weighted = num_classes, class_axis, weighted
+        self.class_names = given_class_names(class_names)
+        resolved = resolve(estimator, shared=classwise)
+        if classwise and (num_classes is None or num_classes < 2):
+            rule = "be the number of classes where the notion is class-wise"
+            raise InputError("num_classes", rule, num_classes)
+        problems = num_classes if classwise and num_classes is not None else 1
+        self._layout = FINE if self._notion is None or self._notion.size(num_classes or 2) <= 20 else COARSE
+        self._bins: int | None = None
+        if problems > MOST_CLASSES:
+            n_bins = resolved.n_bins if isinstance(resolved, Binned) else None
+            if str(resolved) != f"uniform:{n_bins}" or not isinstance(n_bins, int) or weighted:
+                rule = f"be uniform:B for {problems} classes, without weights: cells of more than"
+                raise InputError("estimator", f"{rule} {MOST_CLASSES} classes are too large", str(resolved))
+            self._bins = n_bins
+        kind = torch.float64 if weighted else torch.int64
+        shape = (3, problems, self._bins) if self._bins else (6, problems, self._layout.size)
+        pair, reduction = ((2,), compensated_sum) if weighted else ((), total)
+        self.add_state("sums", torch.zeros(*pair, *shape, dtype=kind), reduction, persistent=True)
+        # Rows, right, impossible, log loss, Brier score, and rows that were refused, by fault.
+        self.add_state("row_sums", torch.zeros(*pair, 8, dtype=kind), reduction, persistent=True)
+        # The number of classes (1: scores of one class); 2 for logits, 1 for probabilities. 0: not known.
+        facts = torch.zeros(2, dtype=torch.int64)
+        self.add_state("facts", facts, _agreed, persistent=True)
+        self._known = [0, 0 if from_logits is None else 1 + bool(from_logits)]
+        self._facts_are_set = False
+
+    @property
+    def from_logits(self) -> bool | None:
+        """Whether `preds` are logits; None before the first batch if it was not given."""
+        return self._known[1] == 2 if self._known[1] else None
+
+    def update(
+        self,
+        preds: Tensor,
+        target: Tensor,
+        sample_weight: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> None:
+        """Add a batch.
+
+        Bad values are an error at once on a CPU. On other devices their rows are left out, and `compute`
+        raises the error, since looking at the values would make each batch wait for the device.
+
+        Parameters
+        ----------
+        preds : tensor of shape (N, ...) or (N, C, ...)
+            Scores of one class, or of every class: probabilities or logits.
+        target : tensor of shape (N, ...)
+            Labels: integers from 0 on, or booleans.
+        sample_weight : tensor of shape (N, ...), optional
+            Importance weights, if the metric is `weighted`.
+        mask : tensor of bool of shape (N, ...), optional
+            Which entries count.
+
+        See Also
+        --------
+        compute : The calibration error of all batches.
+
+        Examples
+        --------
+        >>> metric = CalibrationError(from_logits=True, ignore_index=-100)
+        >>> metric.update(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, -100]))
+        """
+        with torch.no_grad():
+            self._update(preds.detach(), target, sample_weight, mask)
+
+    def _update(self, preds: Tensor, target: Tensor, weight: Tensor | None, mask: Tensor | None) -> None:
+        scores, label = self._flattened(preds, target)
+        ignore = NO_LABEL if self.ignore_index is None else self.ignore_index
+        if mask is not None:
+            _check_shape("mask", mask, target)
+            label = torch.where(mask.reshape(-1).to(torch.bool), label.long(), ignore)
+        if (weight is not None) != self.weighted:
+            rule = "be given in all batches if the metric is weighted, and in none otherwise"
+            raise InputError("sample_weight", rule, got=f"weighted={self.weighted}")
+        if weight is not None:
+            _check_shape("sample_weight", weight, target)
+            weight = weight.reshape(-1).double()
+        if not len(label):
+            return
+        logits = self._learn(scores, label, ignore)
+        states = self.sums, self.row_sums
+        sums, row_sums = (torch.zeros_like(state[0] if self.weighted else state) for state in states)
+        vector = scores.ndim == 1
+        notion = default_notion(self._notion, vector=vector)
+        if not vector and notion.is_binary and not self._pooled:
+            second = reduce.wide(scores[:, 1])
+            scores, vector = second - reduce.wide(scores[:, 0]) if logits else second, True
+        if vector:
+            self._add_vector(sums, row_sums, scores, label, weight, ignore, logits)
+        else:
+            self._add_matrix(sums, row_sums, notion, scores, label, weight, ignore, logits)
+        if preds.device.type == "cpu":
+            self._refuse(row_sums)
+        for state, more in zip(states, (sums, row_sums), strict=True):
+            if self.weighted:
+                compensated_add(state, more)
+            else:
+                state += more
+        if not self.weighted and not self._bins:
+            # The same bits for any order of the batches.
+            self.sums[4] += self.sums[5] >> 32
+            self.sums[5] &= LIMB - 1
+
+    def _flattened(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores of shape (rows,) or (rows, classes), and labels of shape (rows,)."""
+        for name, values, floating in (("preds", preds, True), ("target", target, False)):
+            if values.is_floating_point() != floating or values.is_complex():
+                kinds = "floating point" if floating else "integers or booleans"
+                raise InputTypeError(name, f"hold {kinds}", got=str(values.dtype))
+        if preds.device != self.sums.device or preds.device != target.device:
+            devices = f"{preds.device}, {target.device} and a metric on {self.sums.device}"
+            raise InputError("preds and target", "be on the device of the metric", got=devices)
+        label = target.reshape(-1)
+        label = label.to(torch.uint8) if label.dtype == torch.bool else label
+        if preds.shape == target.shape:
+            scores = preds.reshape(-1)
+        elif preds.ndim == target.ndim + 1:
+            rows = preds.movedim(self.class_axis, -1)
+            if rows.shape[:-1] != target.shape:
+                raise InputError(
+                    "target", f"have the shape {tuple(rows.shape[:-1])}", got=str(tuple(target.shape))
+                )
+            scores = rows.reshape(len(label), rows.shape[-1])
+            scores = scores if scores.stride(-1) == 1 else scores.contiguous()
+            if scores.shape[1] < 2:
+                raise InputError(
+                    "preds", "have a score for each of two classes or more", got=str(tuple(preds.shape))
+                )
+        else:
+            got = f"shapes {tuple(preds.shape)} and {tuple(target.shape)}"
+            raise InputError("preds", "have the shape of target, or an axis of classes more", got=got)
+        return scores, label
+
+    def _learn(self, scores: Tensor, label: Tensor, ignore: int) -> bool:
+        """Learn the number of classes and the kind of scores; tell whether they are logits."""
+        classes = 1 if scores.ndim == 1 else scores.shape[1]
+        if not self._known[0] and self.facts.any():
+            self._known = self.facts.tolist()
+        known = (
+            self.num_classes if self.num_classes is not None and classes > 1 else self._known[0] or classes
+        )
+        notion = default_notion(self._notion, vector=classes == 1)
+        if known != classes:
+            raise InputError("preds", f"have {known} classes in all batches", got=str(classes))
+        if classes == 1 and (notion.top or notion.classwise or self._pooled):
+            raise InputError("preds", f"have an axis of classes where the notion is {notion}", got="none")
+        notion.check(vector=classes == 1, labels=range(max(classes, 2)), positive=1 if classes <= 2 else None)
+        if not self._known[1]:
+            valid = scores[label != ignore]
+            inside = bool(((valid >= 0) & (valid <= 1)).all())
+            off = (classes > 1) * (reduce.wide(valid).sum(-1) - 1).abs()
+            logits = not inside or bool((off > _tolerance(scores)).any())
+            if logits:
+                why = "do not sum to 1" if inside else "do not lie in [0, 1]"
+                text = f"preds are taken for logits, since those of the first batch {why}: pass from_logits"
+                warnings.warn(text, InputWarning, stacklevel=5)
+            self._known[1] = 1 + logits
+        self._known[0] = classes
+        if not self._facts_are_set:
+            self.facts.copy_(torch.tensor(self._known))
+            self._facts_are_set = True
+        return self._known[1] == 2
+
+    def _add_vector(
+        self,
+        sums: Tensor,
+        row_sums: Tensor,
+        x: Tensor,
+        label: Tensor,
+        weight: Tensor | None,
+        ignore: int,
+        logits: bool,
+    ) -> None:
+        """Add scores of one class."""
+        kernels = None if self.weighted else fused(x)
+        if kernels is not None:
+            kernels.add_scores(sums, x, label, row_sums[_BAD], ignore, self._layout, logits=logits)
+            return
+        for a in range(0, len(x), reduce.CHUNK):
+            part = slice(a, a + reduce.CHUNK)
+            score, code = reduce.vector_rows(x[part], label[part], ignore, logits=logits)
+            row_sums[_BAD] += reduce.faults(code).to(row_sums.dtype)
+            row_sums[_ROWS] += (code >= 0).sum()
+            each = None if weight is None else weight[part]
+            add_rows(sums, torch.where(code >= 0, score, 0), _outcome(code), self._layout, each, None)
+
+    def _add_matrix(
+        self,
+        sums: Tensor,
+        row_sums: Tensor,
+        notion: Notion,
+        x: Tensor,
+        label: Tensor,
+        weight: Tensor | None,
+        ignore: int,
+        logits: bool,
+    ) -> None:
+        """Add scores of every class."""
+        kernels = fused(x)
+        maker, own = (reduce, {"weight": weight}) if kernels is None or self.weighted else (kernels, {})
+        top = notion.top or 1
+        rows: Rows = maker.top_rows(row_sums, x, label, ignore, _tolerance(x), top=top, logits=logits, **own)
+        if self._bins:
+            maker.add_bins(sums, x, label, rows, logits=logits)
+        elif notion.classwise or self._pooled:
+            maker.add_classes(sums, x, label, rows, self._layout, logits=logits, pooled=self._pooled, **own)
+        elif maker is reduce:
+            score = torch.where(rows.code >= 0, rows.score, 0)
+            add_rows(sums, score, _outcome(rows.code), self._layout, weight, None)
+        else:
+            maker.add_scores(sums, rows.score, rows.code, None, 0, self._layout, logits=False)
+
+    def _refuse(self, row_sums: Tensor) -> None:
+        """Raise an error for the first kind of fault."""
+        for (name, rule), count in zip(_FAULTS, row_sums[_BAD].tolist(), strict=True):
+            if count:
+                hint = (
+                    "are these logits? pass from_logits=True"
+                    if name == "preds" and not self.from_logits
+                    else ""
+                )
+                raise InputError(name, rule, got=f"{count:.0f} rows that do not", hint=hint)
+
+    def to_sketch(self) -> Sketch:
+        """Return the sums as a sketch, which answers all questions that sums can answer.
+
+        Returns
+        -------
+        calibrant.Sketch
+
+        See Also
+        --------
+        estimate : The calibration error with its interval and test.
+
+        Examples
+        --------
+        >>> metric = CalibrationError()
+        >>> metric.update(torch.tensor([0.2, 0.4, 0.9]), torch.tensor([0, 1, 1]))
+        >>> metric.to_sketch()
+        Sketch(notion='binary', n=3)
+        """
+        with self._all_processes(self._to_sync and not self._is_synced):
+            return self._sketch()
+
+    def _all_processes(self, sync: bool) -> AbstractContextManager[None]:
+        """Return a context in which the states are those of all processes."""
+        return self.sync_context() if sync else nullcontext()
+
+    def _sketch(self) -> Sketch:
+        """Return the sketch of the states as they are, without those of other processes."""
+        if self._bins:
+            raise InputError("num_classes", f"be at most {MOST_CLASSES} for a sketch", self.num_classes)
+        sums, row_sums, classes = self._checked()
+        notion = get_notion("binary") if self._pooled else default_notion(self._notion, vector=classes == 1)
+        vector = classes == 1 or notion.is_binary
+        columns = 2 if vector else classes
+        batch = notion.classwise
+        cells = to_cells(sums, self._layout, notion.support(columns), weighted=self.weighted, batch=batch)
+        if not cells.sums.w.any():
+            raise ValueError(EMPTY)
+        sketch = Sketch(notion.name, n_classes=columns, class_names=self.class_names)
+        sketch.labels, sketch.positive = tuple(range(columns)), 1 if columns == 2 else None
+        sketch._vector, sketch._cells = vector, cells
+        weight = float(np.max(cells.sums.w.sum(axis=-1)))
+        rows = float(row_sums[_ROWS]) if self.weighted else weight
+        sketch.totals = _totals_of_cells(cells, rows) if vector else _totals(row_sums, weight)
+        return sketch
+
+    def _checked(self) -> tuple[Tensor, Tensor, int]:
+        """Return the states, after a check that rows were added and none refused."""
+        sums, row_sums = (state.sum(0) if self.weighted else state for state in (self.sums, self.row_sums))
+        self._refuse(row_sums)
+        classes, kind = self.facts.tolist()
+        if not classes:
+            raise ValueError(EMPTY)
+        self._known = [classes, kind]
+        return sums, row_sums, classes
+
+    def compute(self) -> Tensor:
+        """Return the calibration error, as `calibrant.ece` does for the rows of all batches and processes.
+
+        Returns
+        -------
+        tensor
+            A single number.
+
+        See Also
+        --------
+        estimate : The calibration error with its interval and test.
+
+        Examples
+        --------
+        >>> metric = CalibrationError(estimator="uniform:2")
+        >>> metric.update(torch.tensor([0.25, 0.75]), torch.tensor([0, 1]))
+        >>> metric.compute().item()
+        0.25
+        """
+        # The class of torchmetrics does this around the method.
+        with self._all_processes(Base is PlainMetric and self._to_sync):
+            error = self._binned_error() if self._bins else self._sketch().ece(**self._options)
+            return torch.tensor(error, dtype=torch.float64, device=self.sums.device)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"estimator": self.estimator, "norm": self.norm}
+
+    def _binned_error(self) -> float:
+        """Return the mean error of the classes by their bins."""
+        sums, _, _ = self._checked()
+        w, wy, ws = sums.cpu().numpy().astype(np.float64)
+        notion, bins = get_notion(self._notion), w.shape[1]
+        low = np.arange(bins) / bins
+        high = np.append(np.nextafter(low[1:], 0), 1.0)
+        if not w.any():
+            raise ValueError(EMPTY)
+        ws = np.clip(ws / reduce.bin_scale(bins) - low * w, 0, w * (high - low))
+        none = np.zeros_like(w)
+        cells = Cells(Moments(w, ws, wy, none, none, low), low, high, w.sum(axis=-1))
+        return notion.combine(resolve(self.estimator, shared=True).fit(cells).error(self.norm), self.norm)  # type: ignore[arg-type]
+
+    def estimate(self, **options: Any) -> Estimate:
+        """Estimate the calibration error with interval, null distribution and test.
+
+        Parameters
+        ----------
+        **options : dict
+            Options of `calibrant.estimate`.
+
+        Returns
+        -------
+        Estimate
+
+        See Also
+        --------
+        compute : The calibration error alone.
+
+        Examples
+        --------
+        >>> metric = CalibrationError()
+        >>> metric.update(torch.linspace(0, 1, 200), torch.arange(200) % 2)
+        >>> metric.estimate(rng=0).p_value < 0.01
+        True
+        """
+        return self.to_sketch().estimate(**{"estimator": self.estimator} | options)
+
+    def curve(self, **options: Any) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
+        """Fit the reliability curve.
+
+        Parameters
+        ----------
+        **options : dict
+            Options of `calibrant.reliability_curve`.
+
+        Returns
+        -------
+        ReliabilityCurve
+
+        See Also
+        --------
+        plot : Draw it.
+
+        Examples
+        --------
+        >>> metric = CalibrationError()
+        >>> metric.update(torch.linspace(0, 1, 200), torch.arange(200) % 2)
+        >>> round(float(metric.curve().at(0.9).value), 1)
+        0.5
+        """
+        return self.to_sketch().curve(**options)
+
+    def plot(self, val: Any = None, ax: Any = None, **options: Any) -> Any:
+        """Draw the reliability curve.
+
+        Parameters
+        ----------
+        val : optional
+            Values over time, which are drawn as `torchmetrics.Metric.plot` does.
+        ax : matplotlib axes, optional
+            Where to draw.
+        **options : dict
+            Options of `ReliabilityCurve.plot`.
+
+        Returns
+        -------
+        fig, ax
+            As `torchmetrics.Metric.plot` returns them.
+
+        See Also
+        --------
+        curve : The curve itself.
+
+        Examples
+        --------
+        >>> metric = CalibrationError()
+        >>> metric.update(torch.linspace(0, 1, 200), torch.arange(200) % 2)
+        >>> figure, ax = metric.plot()
+        """
+        if val is not None:
+            return self._plot(val, ax)
+        ax = self.curve().plot(ax=ax, **options)
+        return ax.figure, ax
+
+    def reset(self) -> None:
+        """Forget all rows, but not what the first batch told: whether `preds` are logits."""
+        super().reset()
+        self._facts_are_set = False
+
+    def extra_repr(self) -> str:
+        """Return what was asked and what the first batch told."""
+        vector = self._known[0] == 1
+        notion = default_notion(self._notion, vector=vector) if self._known[0] else self._notion
+        asked = None if notion is None else notion.name
+        return f"notion={asked!r}, estimator={str(self.estimator)!r}, from_logits={self.from_logits}"
+
+
+def _agreed(stacked: Tensor) -> Tensor:
+    """Return what the first batches of all processes told, which must be the same."""
+    highest = stacked.amax(0)
+    if ((stacked != 0) & (stacked != highest)).any():
+        raise ValueError(
+            f"all processes must have the same classes and kind of scores, got {stacked.tolist()}"
+        )
+    return highest
+
+
+def _check_shape(name: str, values: Tensor, target: Tensor) -> None:
+    if values.shape != target.shape:
+        raise InputError(
+            name, f"have the shape of target, {tuple(target.shape)}", got=str(tuple(values.shape))
+        )
+
+
+def _tolerance(scores: Tensor) -> float:
+    """Return how far rows of scores may sum from 1 by their rounding."""
+    return TOLERANCE_BFLOAT16 if scores.dtype == torch.bfloat16 else TOLERANCE[scores.element_size()]
+
+
+def _outcome(code: Tensor) -> Tensor:
+    """Return the outcomes of rows by their codes; -1 of rows that are left out."""
+    return torch.where(code >= 0, code & 1, -1)
+
+
+def _totals(row_sums: Tensor, weight: float) -> Totals:
+    """Return the totals of a sketch of score vectors."""
+    rows, right, impossible, loss, brier = (float(value) for value in row_sums[:5])
+    loss, brier = max(loss / LOSS_STEPS, 0.0), max(brier / BRIER_STEPS, 0.0)
+    return Totals(round(rows), weight, min(right, weight), loss, impossible, brier)
+
+
+def _totals_of_cells(cells: Cells, rows: float) -> Totals:
+    """Return the totals of a sketch of scores of one class; the log loss is that of the cells.
+
+    A cell is narrow: its mean and variance give the log loss of its rows to 1e-5. Scores within 2^-50 of 0
+    or 1 are 0 or 1.
+    """
+    w, ws, wy, wsy, wss = cells.sums.parts
+    weight, square = float(w.sum()), wss + 2 * cells.low * ws + cells.low**2 * w
+    # In the first cell above 0.5, scores of exactly 0.5 predict the negative class.
+    predicted = (cells.low > 0.5) | ((cells.low == 0.5) & (ws > 0))
+    right = float(np.where(predicted, wy, w - wy).sum())
+    variance, loss, impossible = cells.variance_within, 0.0, 0.0
+    negative, above = w - wy, ws - wsy
+    for mass, offset, start, end in ((wy, wsy, cells.low, 0), (negative, -above, 1 - cells.low, -1)):
+        impossible += float(mass[end])
+        occupied = mass > 0
+        occupied[end] = False
+        mean = start[occupied] + offset[occupied] / mass[occupied]
+        correction = variance[occupied] / (2 * mean * mean)
+        loss += float(mass[occupied] @ (correction - np.log(mean)))
+    brier = 2 * float((square - 2 * (wsy + cells.low * wy) + wy).sum())
+    return Totals(round(rows), weight, right, max(loss, 0.0), impossible, max(brier, 0.0))

@@ -1,0 +1,105 @@
+"""A calibrator on tensors gives the probabilities of the calibrator on arrays."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+
+import calibrant
+from calibrant.torch import CalibratorModule
+
+
+def several(classes, n=800):
+    rng = np.random.default_rng(classes)
+    x = 2 * rng.normal(size=(n, classes))
+    y = (x + 2 * rng.gumbel(size=x.shape)).argmax(1)
+    y[:classes] = np.arange(classes)
+    return x, y
+
+
+def softmax(x):
+    return torch.tensor(x).softmax(-1).numpy()
+
+
+CASES = [
+    *((method, classes) for method in ("auto", "temperature") for classes in (2, 3, 15)),
+    *((method, classes) for method in ("vector", "matrix") for classes in (3, 15)),
+    *((method, classes) for method in ("isotonic", "sigmoid") for classes in (2, 3)),
+]
+
+
+@pytest.mark.parametrize(("method", "classes"), CASES)
+def test_score_vectors(method, classes):
+    x, y = several(classes)
+    p = softmax(x)
+    fitted = calibrant.Calibrator(method).fit(p, y)
+    module = CalibratorModule(fitted)
+    np.testing.assert_allclose(module(torch.tensor(p)), fitted.predict_proba(p), atol=1e-12)
+    single = module(torch.tensor(p).float().reshape(20, -1, classes))
+    assert single.dtype == torch.float32
+    if method != "isotonic":  # its steps are at the scores themselves
+        np.testing.assert_allclose(single.reshape(-1, classes), fitted.predict_proba(p), atol=1e-5)
+    stored = io.BytesIO()
+    torch.save(module.state_dict(), stored)
+    loaded = CalibratorModule()
+    loaded.load_state_dict(torch.load(io.BytesIO(stored.getvalue()), weights_only=True))
+    assert torch.equal(loaded(torch.tensor(p)), CalibratorModule(loaded.calibrator)(torch.tensor(p)))
+    np.testing.assert_allclose(loaded(torch.tensor(p)), fitted.predict_proba(p), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "method", sorted({*calibrant.calibrator_names()} - {"vector", "matrix", "venn-abers"})
+)
+def test_scores_of_one_class(method):
+    rng = np.random.default_rng(0)
+    score = np.append(rng.random(500), [0.0, 0.5, 1.0])
+    fitted = calibrant.Calibrator(method).fit(score, rng.random(503) < score**2)
+    np.testing.assert_allclose(
+        CalibratorModule(fitted)(torch.tensor(score)), fitted.predict_proba(score), atol=1e-12
+    )
+    assert CalibratorModule(fitted).float()(torch.tensor([0.3])).dtype == torch.float32
+    assert method in repr(CalibratorModule(fitted))
+
+
+def test_logits():
+    x, y = several(4)
+    for method in ("temperature", "auto", "isotonic"):
+        fitted = calibrant.Calibrator(method, from_logits=True).fit(x, y)
+        np.testing.assert_allclose(
+            CalibratorModule(fitted)(torch.tensor(x)), fitted.predict_proba(x), atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.float32])
+def test_a_temperature_fitted_to_logits_is_that_of_the_arrays(kind):
+    x, y = several(6)
+    fitted = calibrant.Calibrator("temperature", from_logits=True).fit(x, y)
+    target = torch.tensor(np.append(y, -100))
+    logits = torch.tensor(np.vstack([x, x[:1]])).to(kind)
+    module = CalibratorModule.fit_temperature(logits, target, ignore_index=-100)
+    assert module.calibrator._multiclass.slope == pytest.approx(fitted._multiclass.slope, rel=1e-6)
+    assert module.calibrator.n_ == len(y)
+    again = calibrant.Calibrator.from_json(module.calibrator.to_json())
+    np.testing.assert_allclose(again.predict_proba(x), fitted.predict_proba(x), atol=1e-6)
+
+
+def test_a_temperature_of_two_classes():
+    x, y = several(2)
+    module = CalibratorModule.fit_temperature(torch.tensor(x), torch.tensor(y))
+    loss = [
+        torch.nn.functional.nll_loss((factor * module(torch.tensor(x)).log()).log_softmax(1), torch.tensor(y))
+        for factor in (0.9, 1.0, 1.1)
+    ]
+    assert loss[1] < min(loss[0], loss[2])
+
+
+def test_bad_arguments():
+    with pytest.raises(calibrant.InputError, match="calibrator"):
+        CalibratorModule(calibrant.Calibrator())
+    with pytest.raises(calibrant.InputError, match="one map"):
+        CalibratorModule(calibrant.Calibrator("venn-abers").fit([0.1, 0.2, 0.8, 0.9], [0, 1, 0, 1]))
+    with pytest.raises(calibrant.InputError, match="target"):
+        CalibratorModule.fit_temperature(torch.zeros(2, 3), torch.tensor([0, 3]))
+    with pytest.raises(calibrant.InputError, match="logits"):
+        CalibratorModule.fit_temperature(torch.full((2, 3), float("nan")), torch.tensor([0, 1]))

@@ -1,0 +1,52 @@
+"""A process of a distributed run: worker.py RANK FOLDER CLASS, where CLASS is torchmetrics or plain."""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+
+def main(rank, folder, kind):
+    if kind == "plain":
+        sys.modules["torchmetrics"] = None
+    from calibrant.torch import CalibrationError
+
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/{kind}", rank=rank, world_size=2
+    )
+    torch.manual_seed(0)
+    p, y, w = torch.randn(300, 4).softmax(1), torch.randint(0, 4, (300,)), torch.rand(300) + 0.5
+    mine = slice(0, 100) if rank else slice(100, 300)
+    found = {}
+    for name, options in {
+        "confidence": {},
+        "classwise": {"num_classes": 4},
+        "weighted": {"weighted": True},
+    }.items():
+        notion = "confidence" if name == "weighted" else name
+        metric = CalibrationError(notion, from_logits=False, **options)
+        more = (w[mine],) if name == "weighted" else ()
+        metric.update(p[mine], y[mine], *more)
+        before = metric.sums.clone()
+        found[name] = metric.compute().item(), metric.to_sketch().n, bool(torch.equal(metric.sums, before))
+        assert metric.estimate(rng=0).n == found[name][1]
+        whole = CalibrationError(notion, from_logits=False, **(options | {"sync_on_compute": False}))
+        whole.update(p, y, *((w,) if name == "weighted" else ()))
+        found[f"{name} at once"] = whole.compute().item(), whole.to_sketch().n, True
+        batch = whole(p[:50], y[:50], *((w[:50],) if name == "weighted" else ()))
+        assert 0 <= batch.item() <= 1
+        whole.reset()
+        assert not whole.sums.any()
+    if kind == "plain":
+        assert CalibrationError.__mro__[1].__name__ == "PlainMetric"
+        figure, _ = metric.plot([0.1, torch.tensor(0.2)])
+        assert str(metric.device) == "cpu"
+        assert figure.axes
+    (folder / f"{kind}-{rank}.json").write_text(json.dumps(found))
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
