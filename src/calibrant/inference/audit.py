@@ -60,6 +60,19 @@ class SegmentAudit(Printed, Serializable):
         Intra-cluster correlation of the residuals.
     cautions : tuple of str
         Warnings about the data, one sentence each.
+
+    See Also
+    --------
+    audit : Returns this result.
+    Segment : One segment.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score, country = [0.2, 0.4, 0.6, 0.8] * 100, ["no", "no", "se", "se"] * 100
+    >>> audit = calibrant.audit([0, 0, 1, 1] * 100, score, {"country": country}, n_resamples=199)
+    >>> [segment.name for segment in audit.segments]
+    ['country = no', 'country = se']
     """
 
     segments: tuple[Segment, ...]
@@ -111,7 +124,13 @@ class SegmentAudit(Printed, Serializable):
         return f"adjusted {p_value(p, self._least)}"
 
     def verdict(self, limit: float) -> tuple[str, str]:
-        """Return whether all gaps are within a limit ("pass"), one is not ("fail"), or neither is known."""
+        """Return whether all gaps are within a limit ("pass"), one is not ("fail"), or neither is known.
+
+        Parameters
+        ----------
+        limit : float
+            Largest absolute gap that is allowed.
+        """
         outside = [each for each in self.segments if max(each.gap.low, -each.gap.high) > limit]
         unclear = [each for each in self.segments if max(-each.gap.low, each.gap.high) > limit]
         allowed = f"{points(limit)} points"
@@ -137,13 +156,37 @@ class SegmentAudit(Printed, Serializable):
         return markdown_of(self._head, map(self._row, self.segments), 1)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the gaps of the worst segments as a forest plot; see `calibrant.plot.segments`."""
+        """Draw the gaps of the worst segments as a forest plot; see `calibrant.plot.segments`.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; otherwise one new figure.
+        **options
+            Keyword arguments of `calibrant.plot.segments`.
+
+        Returns
+        -------
+        Axes
+            The main panel.
+        """
         from calibrant import plot
 
         return plot.segments(self, ax, **options)
 
     def to_html(self, path: str | Path | None = None) -> str | None:
-        """Write a self-contained page; without a path, return it."""
+        """Write a self-contained page; without a path, return it.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write.
+
+        Returns
+        -------
+        str or None
+            The page, if there is no path.
+        """
         from calibrant.report.page import segments_page
 
         if path is None:

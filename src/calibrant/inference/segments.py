@@ -67,6 +67,19 @@ class Segment(Serializable):
         H0: scores that are recalibrated together are calibrated in the segment. Adjusted as `p_value`.
     pooled : float
         The gap, with the part beyond the common recalibration shrunk by how well it is known.
+
+    See Also
+    --------
+    SegmentAudit : All segments.
+    audit : Computes them.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score, country = [0.2, 0.4, 0.6, 0.8] * 100, ["no", "no", "se", "se"] * 100
+    >>> audit = calibrant.audit([0, 0, 1, 1] * 100, score, {"country": country}, n_resamples=199)
+    >>> audit.segments[0].columns
+    ('country',)
     """
 
     columns: tuple[str, ...]

@@ -424,13 +424,37 @@ class Monitor(Printed):
         return f"Monitor({about}, alarm={alarm!r})"
 
     def plot(self, ax: Any = None, **options: Any) -> Axes:
-        """Draw the error and the e-process over time; see `calibrant.plot.monitor`."""
+        """Draw the error and the e-process over time; see `calibrant.plot.monitor`.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; otherwise one new figure.
+        **options
+            Keyword arguments of `calibrant.plot.monitor`.
+
+        Returns
+        -------
+        sequence of Axes
+            Both panels.
+        """
         from calibrant import plot
 
         return plot.monitor(self, ax, **options)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Write a self-contained page; without a path, return it."""
+        """Write a self-contained page; without a path, return it.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write.
+
+        Returns
+        -------
+        str or None
+            The page, if there is no path.
+        """
         from calibrant import report
 
         page = report.monitor_page(self)
@@ -445,17 +469,35 @@ class Monitor(Printed):
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """Return the monitor that `to_dict` described, with every field checked."""
+        """Return the monitor that `to_dict` described, with every field checked.
+
+        Parameters
+        ----------
+        values : mapping
+            What `to_dict` returned.
+        """
         monitor = cls()
         monitor._restore(MonitorState.from_dict(values))
         return monitor
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the monitor to a JSON file, whole or not at all."""
+        """Write the monitor to a JSON file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            File to write.
+        """
         write_atomic(path, [json.dumps(self.to_dict(), allow_nan=False).encode()])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read the monitor that `save` wrote."""
+        """Read the monitor that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            File that `save` wrote.
+        """
         with open(path, "rb") as file, inputs.within(os.fspath(path)):
             return cls.from_dict(from_text(file.read(), "monitor"))

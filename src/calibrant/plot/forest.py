@@ -192,6 +192,18 @@ def segments(audit: SegmentAudit, ax: Axes | None = None, *, beyond: bool = True
     Returns
     -------
     Axes
+
+    See Also
+    --------
+    calibrant.audit : Computes the gaps.
+    groups : Gaps of groups that do not overlap.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> score, country = [0.2, 0.4, 0.6, 0.8] * 100, ["no", "no", "se", "se"] * 100
+    >>> audit = calibrant.audit([0, 0, 1, 1] * 100, score, {"country": country}, n_resamples=199)
+    >>> ax = calibrant.plot.segments(audit)
     """
     shown = audit.segments[:most]
     gaps = [each.beyond if beyond else each.gap for each in shown]

@@ -32,6 +32,18 @@ def monitor(result: Monitor, ax: Any = None, *, figsize: Size = None) -> Any:
     Returns
     -------
     sequence of Axes
+
+    See Also
+    --------
+    calibrant.Monitor : Watches calibration over time.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> watch = calibrant.Monitor()
+    >>> for day in range(3):
+    ...     watch = watch.update([0, 0, 1, 1] * 50, [0.2, 0.4, 0.6, 0.8] * 50, at=day)
+    >>> error, process = calibrant.plot.monitor(watch)
     """
     if ax is None:
         size = figsize or (WIDE, HIGH)
