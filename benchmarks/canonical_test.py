@@ -1,4 +1,4 @@
-"""Size and power of the test of calibration of whole vectors, beside the squared kernel calibration error.
+"""Size and power of the test of canonical calibration, beside the squared kernel calibration error.
 
     python benchmarks/canonical_test.py               # size: 4000 repetitions; power: 400
     python benchmarks/canonical_test.py --share 0.05  # a twentieth of them

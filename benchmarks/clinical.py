@@ -1,4 +1,4 @@
-"""How often the intervals of what medicine reads hold the truth: intercept, slope, O/E, E50 and E90.
+"""Coverage of the intervals of clinical measures: intercept, slope, O:E ratio, E50 and E90.
 
     python benchmarks/clinical.py               # every family, some 10 minutes on one core
     python benchmarks/clinical.py --share 0.1   # a tenth of the repetitions

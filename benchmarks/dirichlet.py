@@ -3,7 +3,7 @@
     python benchmarks/dirichlet.py               # 40 repetitions
     python benchmarks/dirichlet.py --share 0.25  # a quarter of them
 
-Mean absolute errors of the l1 error of whole vectors over ten families (flat scores and those of a network,
+Mean absolute errors of the canonical l1 error over ten families (flat scores and those of a network,
 five maps each, one of them none), for 3, 5 and 7 classes. Bins: the product of five for each class; cells of
 equal mass, the simplex being cut at the median of its widest score again and again; and cells of k-means.
 Dirichlet kernels with the bandwidth of largest likelihood, and with the best of five fixed ones at each

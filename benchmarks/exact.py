@@ -56,7 +56,7 @@ CALIBRATED = {
 }
 AT = (1000, 10_000)
 TOGETHER = 1 << 16
-# What an estimator is held against where no bound helps.
+# Reference estimators where no bound helps.
 SIX = ("debiased", "c:10", "ac:10", "d:silverman", "sweep", "isotonic")
 LOCAL_ONES = (*LOCAL.values(), LOCAL["top"].shrunk(0.3), *FEW.values(), *SHIFTED.values())
 PARTS = ("regular", "local", "calibrated", "canonical")

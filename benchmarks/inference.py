@@ -3,7 +3,7 @@
     python benchmarks/inference.py
     python benchmarks/inference.py --classes 1000
 
-The estimate is held against one sort of the scores in the same run (at most three times that is asked
+The estimate is compared with one sort of the scores in the same run (at most three times that is asked
 for, at a million rows); `estimate` against a second at 1e5 rows and ten at 1e7. With `--classes` the
 class-wise notion is asked of that many, from a sketch and from rows: seconds of one core, and what each
 adds to the largest memory of the process.

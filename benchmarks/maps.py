@@ -1,4 +1,4 @@
-"""Calibration maps held against each other, where the truth is known and where it is not.
+"""Comparison of calibration methods, with known and with unknown true probabilities.
 
     python benchmarks/maps.py [--share 1] [--parts one interval many speed]
     python benchmarks/maps.py --real DIR     # scores of real models, and scikit-learn's own data sets

@@ -15,7 +15,7 @@ EXTREMES = [0.0, 1.0, 1e-300, 1e-12, 1 - 1e-12, 0.5, float(np.float32(0.1))]
 
 @cache
 def some_maps(n=1500):
-    """Return every map of a model that is too sure of itself, some of its scores repeated, and at 0 and 1."""
+    """Return every map of an overconfident model, some of its scores repeated, and at 0 and 1."""
     rng = np.random.default_rng(3)
     score = np.concatenate([rng.beta(0.7, 0.9, n * 4 // 5), rng.integers(0, 11, n // 5) / 10])
     odds = 0.6 * np.log(np.clip(score, 1e-6, 1) / np.clip(1 - score, 1e-6, 1)) - 0.4

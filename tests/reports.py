@@ -77,6 +77,6 @@ def too_many_classes():
 
 
 def error_verdict(estimate, limit):
-    """The calibration error of an estimate, held against a limit."""
+    """The calibration error of an estimate, compared with a limit."""
     subject = f"{NAMES[estimate.norm]} ({estimate.about})"
     return LimitVerdict("max_ece", subject, limit, estimate, estimate.level, estimate.n, estimate.clusters)

@@ -470,18 +470,18 @@ def failures_of(path, table):
             yield "a clean file reads other scores"
     options = asked | {"scores": list(asked["scores"]) or None}
     steps = {"one piece": None, "pieces": int(rng.choice((1, 2, 5)))}
-    for road, rows in steps.items():
+    for code_path, rows in steps.items():
         found = tried(lambda rows=rows: Sketch.from_files(path, batch_rows=rows, **options))
         if isinstance(found, Refusal):
             if unfit(found):
-                yield f"{road}: an error that is none of ours: {found}"
+                yield f"{code_path}: an error that is none of ours: {found}"
             settled = rows is not None and any(text in found.text for text in SETTLED)
             if not isinstance(whole, Refusal) and not settled:
-                yield f"{road}: refused, and rows are read: {found}"
+                yield f"{code_path}: refused, and rows are read: {found}"
         elif isinstance(whole, Refusal):
-            yield f"{road}: read, and rows are refused: {whole}"
+            yield f"{code_path}: read, and rows are refused: {whole}"
         elif difference := differ(whole, found, exact=rows is None and data.y_prob.ndim == 1):
-            yield f"{road}: {difference}"
+            yield f"{code_path}: {difference}"
     if table.groups is not None:
         yield from grouped(path, table, options, asked, whole)
     yield from commanded(path, asked, data)

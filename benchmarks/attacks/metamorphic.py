@@ -723,7 +723,7 @@ def decided(data, cost):
 
 
 def contradictions(found, most):
-    """Return what a user could hold against numbers that are told together; `most` is the largest cost."""
+    """Return contradictions between numbers that are reported together; `most` is the largest cost."""
     slack = 1e-9 * most
     rules = {
         "low <= value <= high": found["low"] - slack <= found["value"] <= found["high"] + slack,

@@ -69,7 +69,7 @@ def run(*words):
 
 
 def from_commands(folder):
-    """Make a sketch for each day, look at them, and hold the month and each day against limits."""
+    """Make a sketch for each day, measure them, and compare the month and each day with limits."""
     folder, paths = Path(folder), []
     for day in sorted(folder.glob("day=*")):
         paths.append(folder / f"{day.name.removeprefix('day=')}.sketch")

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # From `fit` to a decision
+# # From a model to a decision
 #
-# A classifier is fitted and answers with scores between 0 and 1. Are they probabilities? If they are not,
-# what does that cost, and what can be done about it? Ten minutes, with data that ships with scikit-learn.
+# This notebook measures the calibration of a classifier, recalibrates it, and uses the probabilities for a
+# decision with costs. It takes ten minutes and uses data that ship with scikit-learn.
 #
 # Install with `pip install 'calibrant[docs,files]'`.
 
@@ -30,20 +30,20 @@ from calibrant.sklearn import ReliabilityDisplay
 plt.rcParams["figure.dpi"] = 80
 
 # %% [markdown]
-# ## Three parts of the data
+# ## Training, calibration and test data
 #
-# Is a handwritten digit odd? One part of the digits fits the models, one mends their scores, and one judges.
-# A model looks well on rows that something was learnt from, so what is to be trusted is measured on rows
-# where nothing was.
+# The task is to predict whether a handwritten digit is odd. One part of the digits trains the models, one
+# recalibrates their scores, and one tests the results. Each result is measured on rows that were not used
+# for training or recalibration, because a model looks better on rows that it was fitted on.
 
 # %%
 X, digit = load_digits(return_X_y=True)
 y = np.where(digit % 2 == 1, "odd", "even")
 X_fit, X_rest, y_fit, y_rest = train_test_split(X, y, train_size=0.4, stratify=y, random_state=0)
-X_mend, X_test, y_mend, y_test = train_test_split(
+X_cal, X_test, y_cal, y_test = train_test_split(
     X_rest, y_rest, train_size=0.35, stratify=y_rest, random_state=0
 )
-print(f"{len(y_fit)} digits to fit, {len(y_mend)} to mend, {len(y_test)} to judge")
+print(f"{len(y_fit)} digits to train, {len(y_cal)} to recalibrate, {len(y_test)} to test")
 
 # %% [markdown]
 # ## Two models
@@ -57,38 +57,38 @@ scores = {  # the second column is that of "odd"
 }
 for name, score in scores.items():
     right = (score > 0.5) == (y_test == "odd")
-    print(f"{name:9} right about {right.mean():.1%} of the digits")
+    print(f"{name:12} accuracy {right.mean():.1%}")
 
 # %% [markdown]
-# The forest is the better one, if being right is all that matters. Whoever acts on its scores needs more: of
-# all digits with a score of 0.8, are 80 % odd?
+# The forest has the higher accuracy. Decisions that use its scores need calibration too: of all digits with
+# a score of 0.8, are 80 % odd?
 #
-# ## How far are the scores from probabilities?
+# ## Calibration error
 
 # %%
-found = calibrant.estimate(y_test, scores["forest"], pos_label="odd", rng=0)
-print(found)
+result = calibrant.estimate(y_test, scores["forest"], pos_label="odd", rng=0)
+print(result)
 
 # %% [markdown]
-# One line, part by part:
+# The parts of this result:
 
 # %%
 parts = {
-    f"{found.value:.3f}": "the calibration error: how far scores and frequencies are apart, on average",
-    f"{found.low:.3f} to {found.high:.3f}": f"where the true error lies, at {found.level:.0%}",
-    f"{found.over:.3f} + {found.under:.3f}": "its parts: scores that are too high, and too low",
-    f"{found.null.mean:.3f}": "expected if the model is calibrated, for as many digits: not 0, due to noise",
-    f"{found.p_value:.3f}": "how often a calibrated model would look so bad, or worse",
-    f"{found.n:.0f}, {found.estimator}": "digits, and the estimator that was used",
+    f"{result.value:.3f}": "calibration error: mean absolute difference between scores and frequencies",
+    f"{result.low:.3f} to {result.high:.3f}": f"{result.level:.0%} confidence interval",
+    f"{result.over:.3f} + {result.under:.3f}": "its parts: scores too high, scores too low",
+    f"{result.null.mean:.3f}": "expected if calibrated: positive because of sampling noise",
+    f"{result.p_value:.3f}": "p-value (H0: the model is calibrated)",
+    f"{result.n:.0f}, {result.estimator}": "number of digits, and estimator",
 }
 for part, meaning in parts.items():
     print(f"{part:15}  {meaning}")
 
 # %% [markdown]
-# ## Where are they wrong?
+# ## Reliability curve
 #
-# The reliability curve gives the frequency at every score, with a band for what the data leave open. On the
-# dashed line scores are probabilities. It comes from a second model, on the log-odds, of the same data.
+# The reliability curve shows the observed frequency at every score, with a confidence band. A calibrated
+# model lies on the dashed diagonal.
 
 # %%
 curve = calibrant.reliability_curve(y_test, scores["forest"], pos_label="odd")
@@ -103,120 +103,124 @@ print(
 )
 
 # %% [markdown]
-# This forest is too modest: its trees vote, they rarely all agree, and so a nearly certain case gets a
-# middling score.
+# This forest is underconfident: its trees vote and rarely all agree, so a nearly certain case gets a score
+# that is too far from 0 or 1.
 #
-# ## Is the other model better?
+# ## Model comparison
 #
-# Both have judged the same digits, so they are compared in pairs. What made one of them look bad by chance
-# has often done so to the other, and cancels.
+# Both models scored the same digits, so the comparison is paired. Sampling variation that affects both
+# models cancels in the difference.
 
 # %%
-both = calibrant.compare(y_test, scores, baseline="logistic", pos_label="odd", rng=0)
-print(both.differences["forest"])
+comparison = calibrant.compare(y_test, scores, baseline="logistic", pos_label="odd", rng=0)
+print(comparison.differences["forest"])
 
 # %% [markdown]
-# A positive difference: the forest has the larger calibration error, and by more than chance can explain. It
-# is right more often and its scores are further from probabilities. The two are different virtues, and the
-# second can be had afterwards.
+# The difference is positive and significant: the forest has the larger calibration error. It is more
+# accurate and less well calibrated. Recalibration can correct its scores afterwards.
 #
-# ## Mend it
+# ## Recalibration
 #
-# `CalibratedClassifierCV` learns a map from scores to probabilities on the second part of the data. The
-# forest itself stays as it is. The sigmoid has two numbers to learn; a few hundred digits do.
+# `CalibratedClassifierCV` fits a map from scores to probabilities on the calibration data. The forest
+# itself does not change. The sigmoid has two parameters, for which a few hundred digits are enough.
 
 # %%
-mended = CalibratedClassifierCV(FrozenEstimator(forest), method="sigmoid").fit(X_mend, y_mend)
-scores["mended"] = mended.predict_proba(X_test)[:, 1]
-again = calibrant.compare(
-    y_test, {name: scores[name] for name in ("forest", "mended")}, pos_label="odd", rng=0
+recalibrated = CalibratedClassifierCV(FrozenEstimator(forest), method="sigmoid").fit(X_cal, y_cal)
+scores["recalibrated"] = recalibrated.predict_proba(X_test)[:, 1]
+after_recalibration = calibrant.compare(
+    y_test, {name: scores[name] for name in ("forest", "recalibrated")}, pos_label="odd", rng=0
 )
-print(again)
+print(after_recalibration)
 
 # %%
 style = {"n_bins": None}
 before = ReliabilityDisplay.from_estimator(forest, X_test, y_test, name="forest", **style)
-after = ReliabilityDisplay.from_estimator(mended, X_test, y_test, name="mended", ax=before.ax_, **style)
+after = ReliabilityDisplay.from_estimator(
+    recalibrated, X_test, y_test, name="recalibrated", ax=before.ax_, **style
+)
 plt.show()
 
 # %% [markdown]
-# The errors in the legend are those of the estimates above: curve and number are one fit. Where few digits
-# have a score the band is wide; after mending it holds the dashed line at most scores.
+# The errors in the legend equal the estimates above, because curve and error come from one fit. The band is
+# wide where few digits have a score. After recalibration it includes the diagonal at most scores.
 #
-# A small calibration error alone proves little: a model that always answers with the share of odd digits has
-# one. Log loss, the smaller the better, counts calibration and knowledge together.
+# A small calibration error alone is not enough: a model that always predicts the share of odd digits has
+# one. Log loss measures calibration and discrimination together. Smaller is better.
 
 # %%
 for name, score in scores.items():
-    print(f"{name:9} log loss {log_loss(y_test, score, labels=['even', 'odd']):.3f}")
+    print(f"{name:12} log loss {log_loss(y_test, score, labels=['even', 'odd']):.3f}")
 
 # %% [markdown]
-# ## Decide
+# ## Decision with costs
 #
-# Say that parcels with an odd number need a check, and that missing one costs ten times as much as a check
-# for nothing. Checking pays where its expected cost is the smaller one, `1 - p < 10 p`: from a probability of
-# 1/11 on. A probability, not a score: which score is that?
+# Suppose that odd digits need a check, and that a missed odd digit costs ten times as much as an
+# unnecessary check. A check pays if its expected cost is smaller, `1 - p < 10 p`, that is, if the
+# probability is at least 1/11. The curve gives the score that corresponds to this probability.
 
 # %%
 MISS, ALARM = 10.0, 1.0
 limit = ALARM / (ALARM + MISS)
-learnt = calibrant.reliability_curve(y_mend, forest.predict_proba(X_mend)[:, 1], pos_label="odd")
-act_from = learnt.score[np.flatnonzero(learnt.value > limit)[0]]
-surely_below, surely_above = learnt.score[learnt.high < limit].max(), learnt.score[learnt.low > limit].min()
-print(f"A probability of {limit:.2f} is reached at a score of {act_from:.2f}.")
-print(f"Between {surely_below:.2f} and {surely_above:.2f} the band allows both answers.")
+fitted = calibrant.reliability_curve(y_cal, forest.predict_proba(X_cal)[:, 1], pos_label="odd")
+threshold = fitted.score[np.flatnonzero(fitted.value > limit)[0]]
+certainly_below, certainly_above = (
+    fitted.score[fitted.high < limit].max(),
+    fitted.score[fitted.low > limit].min(),
+)
+print(f"A probability of {limit:.2f} is reached at a score of {threshold:.2f}.")
+print(f"Between {certainly_below:.2f} and {certainly_above:.2f} the band includes that probability.")
 
 # %% [markdown]
-# The curve was read on the second part of the data; the bill is paid on the third.
+# The threshold comes from the calibration data. The costs are measured on the test data.
 
 # %%
 
 
-def cost(score, act_from):
-    """Cost of each digit, if every score from `act_from` on is acted upon."""
-    odd, act = y_test == "odd", score >= act_from
+def cost(score, threshold):
+    """Cost of each digit if all scores of at least `threshold` lead to a check."""
+    odd, act = y_test == "odd", score >= threshold
     return np.where(act, ALARM * ~odd, MISS * odd)
 
 
-bills = {
-    "forest, from 0.5 on": cost(scores["forest"], 0.5),
-    "forest, score taken for a probability": cost(scores["forest"], limit),
-    "forest, read through the curve": cost(scores["forest"], act_from),
-    "mended, score taken for a probability": cost(scores["mended"], limit),
-    "logistic, score taken for a probability": cost(scores["logistic"], limit),
+costs = {
+    "forest, threshold 0.5": cost(scores["forest"], 0.5),
+    "forest, threshold 1/11": cost(scores["forest"], limit),
+    "forest, threshold from the curve": cost(scores["forest"], threshold),
+    "recalibrated, threshold 1/11": cost(scores["recalibrated"], limit),
+    "logistic, threshold 1/11": cost(scores["logistic"], limit),
 }
-for name, bill in bills.items():
-    print(f"{name:40} {100 * bill.mean():5.1f} per 100 digits")
+for name, total in costs.items():
+    print(f"{name:40} {100 * total.mean():5.1f} per 100 digits")
 
 # %%
-taken, read = (bills[f"forest, {how}"] for how in ("score taken for a probability", "read through the curve"))
-saved = taken - read
+unadjusted, adjusted = (costs[f"forest, threshold {rule}"] for rule in ("1/11", "from the curve"))
+saved = unadjusted - adjusted
 error = saved.std(ddof=1) / np.sqrt(len(saved))
-print(
-    f"Reading the score through the curve saves {100 * saved.mean():.1f} +- {200 * error:.1f} per 100 digits."
-)
+print(f"The threshold from the curve saves {100 * saved.mean():.1f} +- {200 * error:.1f} per 100 digits.")
 
 # %% [markdown]
-# ## Everything at once
+# ## Assessment
 #
-# `assess` puts estimate, curve, proper scores and warnings into one object. Here is its summary; in a
-# notebook the object shows itself, and `to_html` writes a report.
+# `assess` combines estimate, curve, proper scores and warnings in one object. The next cell prints its
+# summary. In a notebook the object has a rich display, and `to_html` writes a report.
 
 # %%
-assessment = calibrant.assess(y_test, scores["mended"], pos_label="odd", name="mended forest", rng=0)
+assessment = calibrant.assess(
+    y_test, scores["recalibrated"], pos_label="odd", name="recalibrated forest", rng=0
+)
 print(assessment.summary)
 
 # %% [markdown]
-# ## Keep it so
+# ## Release gate
 #
-# Next month's model should not be worse. `calibrant check` holds the scores in a file against a limit and
-# says so by its exit code: 0 for within, 1 for above, 3 for too few rows to tell. The interval decides, not
-# the estimate.
+# `calibrant check` compares the calibration error of the scores in a file with a limit, for example before
+# a release. Its exit code is 0 if the error is within the limit, 1 if it is above, and 3 if the result is
+# inconclusive. The confidence interval decides, not the estimate.
 
 # %%
 codes = {}
 with tempfile.TemporaryDirectory() as folder:
-    for name in ("forest", "mended"):
+    for name in ("forest", "recalibrated"):
         path = Path(folder) / f"{name}.csv"
         rows = zip(y_test, scores[name], strict=True)
         path.write_text("label,score\n" + "".join(f"{label},{score}\n" for label, score in rows))
@@ -236,11 +240,12 @@ with tempfile.TemporaryDirectory() as folder:
         print(f"{name}: {done.stdout.strip()} (exit code {done.returncode})")
 
 # %% [markdown]
-# ## What to take along
+# ## Summary
 #
-# - Measure on rows that nothing was learnt from, and look at the interval before the value.
-# - Accuracy and calibration are different virtues. The second can be mended with a few hundred rows.
-# - A limit for action is a probability. Mend the scores, or read the limit through the curve.
-# - Never choose a model by its calibration error alone.
+# - Measure on rows that were not used for training or recalibration, and report the interval with the
+#   value.
+# - Accuracy and calibration are different properties. A few hundred rows are enough to recalibrate.
+# - A decision threshold is a probability. Recalibrate the scores, or convert the threshold with the curve.
+# - Never select a model by its calibration error alone.
 #
-# More: the [guide](../guide.md) and [calibrant with scikit-learn](../scikit-learn.md).
+# More: the [guide](../guide.md) and [scikit-learn integration](../scikit-learn.md).

@@ -246,7 +246,7 @@ def test_a_wrong_option_is_named(options, message):
         calibrant.reliability_curve(labels, score, **options, method="density")
 
 
-# --- one road --------------------------------------------------------------------------------------
+# --- one code path --------------------------------------------------------------------------------------
 
 
 def test_each_method_takes_its_own_options_and_no_others():

@@ -1,4 +1,4 @@
-"""What medicine reads: against loops, on rows and on sums, and where there is nothing to read."""
+"""Clinical measures: against loops, on rows and on sums, and where they are undefined."""
 
 import json
 from dataclasses import replace

@@ -12,7 +12,9 @@ import pytest
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-pytest.importorskip("sklearn.frozen", reason="the notebook mends a model as scikit-learn 1.6 and later do")
+pytest.importorskip(
+    "sklearn.frozen", reason="the notebook recalibrates a model as scikit-learn 1.6 and later do"
+)
 HERE = Path(__file__).parents[2] / "docs" / "notebooks"
 
 
@@ -42,38 +44,40 @@ def test_the_forest_is_more_accurate_and_worse_calibrated(space):
     odd, scores = space["y_test"] == "odd", space["scores"]
     right = {name: np.mean((score > 0.5) == odd) for name, score in scores.items()}
     assert right["forest"] > right["logistic"] + 0.02
-    assert space["found"].p_value < 0.01
-    assert space["both"].differences["forest"].low > 0
+    assert space["result"].p_value < 0.01
+    assert space["comparison"].differences["forest"].low > 0
 
 
-def test_the_forest_is_too_modest(space):
-    curve, found = space["curve"], space["found"]
+def test_the_forest_is_underconfident(space):
+    curve, result = space["curve"], space["result"]
     assert curve.at(0.83).low > 0.83
     assert curve.at(0.17).high < 0.17
-    assert min(found.over, found.under) > 0.3 * found.value
+    assert min(result.over, result.under) > 0.3 * result.value
 
 
-def test_mending_helps(space):
-    assert space["again"].differences["mended"].high < 0
-    assert space["mended"].predict_proba(space["X_test"])[:, 1] == pytest.approx(space["scores"]["mended"])
+def test_recalibration_helps(space):
+    assert space["after_recalibration"].differences["recalibrated"].high < 0
+    assert space["recalibrated"].predict_proba(space["X_test"])[:, 1] == pytest.approx(
+        space["scores"]["recalibrated"]
+    )
     curve = space["after"].curve
     inside = (curve.low <= curve.score) & (curve.score <= curve.high)
     assert np.mean(inside[np.isfinite(curve.low)]) > 0.85
     assert space["before"].curve.error > 2 * curve.error
     odd = space["y_test"] == "odd"
     loss = {name: -np.mean(np.log(np.where(odd, s, 1 - s))) for name, s in space["scores"].items()}
-    assert loss["mended"] < min(loss["forest"], loss["logistic"])
+    assert loss["recalibrated"] < min(loss["forest"], loss["logistic"])
 
 
-def test_a_score_read_through_the_curve_is_cheaper_than_one_taken_for_a_probability(space):
-    assert space["surely_below"] < space["act_from"] <= space["surely_above"] + 1e-9
+def test_the_threshold_from_the_curve_costs_less(space):
+    assert space["certainly_below"] < space["threshold"] <= space["certainly_above"] + 1e-9
     assert space["saved"].mean() > 2 * space["error"]
-    assert np.mean(space["bills"]["mended, score taken for a probability"]) < np.mean(space["taken"])
+    assert np.mean(space["costs"]["recalibrated, threshold 1/11"]) < np.mean(space["unadjusted"])
 
 
 def test_the_gate_tells_them_apart(space):
     assert space["done"].returncode == 0, space["done"].stderr
-    assert space["codes"] == {"forest": 1, "mended": 0}
+    assert space["codes"] == {"forest": 1, "recalibrated": 0}
 
 
 def test_the_notebook_was_made_from_the_script():

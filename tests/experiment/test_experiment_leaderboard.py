@@ -134,7 +134,7 @@ def test_runs_are_merged_over_what_they_share(stores):
     }
     assert {name for name, row in rows.items() if row.own} == {"ks"}
     p95 = {name: table(stores[name], "confidence", "p95") for name in ("run", "later")}
-    # The later run lacks the fifteen: those of the first are what it is held against.
+    # The later run lacks the fifteen: it is compared with those of the first.
     ratio = [
         median(p95["later"]["isotonic", n]) / min(median(p95["run"][name, n]) for name in FIFTEEN)
         for n in (29, 150)

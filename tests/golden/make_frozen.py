@@ -1,4 +1,4 @@
-"""Record what estimators and estimates return on random problems, to hold later versions against.
+"""Record what estimators and estimates return on random problems, to compare later versions with.
 
     python tests/golden/make_frozen.py
 

@@ -1,4 +1,4 @@
-"""The test of calibration of whole vectors: its statistic by a slow way, its null, and what it sees."""
+"""The test of canonical calibration: its statistic by a slow way, its null, and what it sees."""
 
 import numpy as np
 import pytest

@@ -104,9 +104,9 @@ def test_what_calibrated_rows_read_is_about_what_is_said():
 
 def test_models_are_compared_row_by_row():
     p, y = drawn(300, pull=0.6)
-    mended = 0.4 * p + 0.6 / 4
-    result = calibrant.compare(y, {"raw": p, "mended": mended}, notion="canonical", rng=0)
-    difference = result.differences["mended"]
+    recalibrated = 0.4 * p + 0.6 / 4
+    result = calibrant.compare(y, {"raw": p, "recalibrated": recalibrated}, notion="canonical", rng=0)
+    difference = result.differences["recalibrated"]
     assert difference.low < difference.value < 0
     assert difference.high < 0
     assert ErrorDifference.from_dict(difference.to_dict()) == difference

@@ -1,4 +1,4 @@
-"""Maps by name, held against slow and obvious ones."""
+"""Maps by name, compared with slow and obvious ones."""
 
 import numpy as np
 import pytest

@@ -9,7 +9,7 @@ def odds(s, wall):
 
 
 def interval(score, outcome, at, frequency, *, window, far, wall, level):
-    """Return rows that speak, and ends of the interval, for distinct scores and equal weights.
+    """Return the effective number of rows, and ends of the interval, for distinct scores and equal weights.
 
     `frequency` is what a row's variance is taken from.
     """

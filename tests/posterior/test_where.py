@@ -1,4 +1,4 @@
-"""Where on the simplex a gap lies: who takes from whom, held against the truth."""
+"""Where on the simplex a gap lies: the probability transfer between classes, compared with the true one."""
 
 import numpy as np
 import pytest

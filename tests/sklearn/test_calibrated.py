@@ -127,9 +127,9 @@ def test_the_scores_of_a_memorised_training_set_are_not_what_is_learned_from():
 @pytest.mark.parametrize("estimator", [GaussianNB(), RandomForestClassifier(20, random_state=0)])
 def test_it_mends_the_log_loss(classes, estimator):
     X, y = data(classes, n=1000)
-    mended = CalibratedModel(estimator).fit(X[:500], y[:500])
+    recalibrated = CalibratedModel(estimator).fit(X[:500], y[:500])
     before = clone(estimator).fit(X[:500], y[:500]).predict_proba(X[500:])
-    after = mended.predict_proba(X[500:])
+    after = recalibrated.predict_proba(X[500:])
     assert log_loss(y[500:], after) < log_loss(y[500:], np.clip(before, 1e-9, 1))
     np.testing.assert_allclose(after.sum(axis=1), 1)
 

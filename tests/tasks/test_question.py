@@ -11,7 +11,7 @@ from calibrant.tasks import CalibrationTask, get_notion
 
 @pytest.fixture
 def computed(monkeypatch):
-    """How many posteriors were computed from residuals; what tests hold against the null does not count."""
+    """How many posteriors were computed from residuals; null data sets of tests do not count."""
     calls = []
     compute = Posterior.of_residuals.__func__
 

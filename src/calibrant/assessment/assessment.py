@@ -223,8 +223,8 @@ class Assessment(Printed, Serializable):
         For the canonical notion of 3 to 12 classes, which of them take probability from which, and at
         which predictions; in the order of `classes`.
     clinical : Clinical or None
-        What medicine reads: observed over expected, calibration intercept and slope, E50 and E90; where one
-        class, or pairs, are among what was assessed.
+        Clinical measures: O:E ratio, calibration intercept and slope, E50 and E90; if one class, or pairs,
+        are among what was assessed.
     decision : Decision or None
         What acting on the scores costs, where costs were given.
     auc : float or None

@@ -255,7 +255,7 @@ def _saturated(problems: Sequence[Cells], weight: float) -> float:
 def _absent(sums: Sketch, problems: Sequence[Cells], names: Sequence[str]) -> list[str]:
     """Return the classes known not to occur.
 
-    A single problem speaks of its own class, and of the other one of two.
+    A single problem is about its own class, and of the other one of two.
     """
     notion = sums._task.notion
     if notion.top or notion.reading.about_confidence:

@@ -59,7 +59,7 @@ def status_of(low: float, high: float, most: float, least: float = -math.inf) ->
 
 @dataclass(frozen=True)
 class LimitVerdict:
-    """A measurement with its interval, held against a limit.
+    """A measurement with its interval, compared with a limit.
 
     `name` is one of `LIMITS`, and `subject` says what was measured; if that cannot be computed, `measured` is
     None and `remark` the reason. `inconclusive` is what an interval on both sides of the limit counts as, and
@@ -304,7 +304,7 @@ def hold(
     norm: Any = "l1",
     **options: Any,
 ) -> Gate:
-    """Hold rows, or each of their groups, against limits by confidence intervals.
+    """Compare rows, or each of their groups, with limits by confidence intervals.
 
     Intervals of groups hold together at `level` (Bonferroni), separately for each limit. One group that fails
     makes the gate fail.

@@ -155,10 +155,10 @@ def recalibration_gain(
     excess = next((s.calibration for s in logs if s.about == "all classes"), None)
     if excess is None and logs:
         excess = logs[0].calibration
-    mended = CalibrationTask.of(mapped, headline)
-    curve = _curve(mended, mapped, worst, level) if gain.low > 0 else None
+    recalibrated = CalibrationTask.of(mapped, headline)
+    curve = _curve(recalibrated, mapped, worst, level) if gain.low > 0 else None
     # The curve knows the error of what it was drawn of.
-    after = measure(mended, "auto", "l1") if curve is None or headline.classwise else curve.error
+    after = measure(recalibrated, "auto", "l1") if curve is None or headline.classwise else curve.error
     return RecalibrationGain(
         gain=gain,
         excess=excess,

@@ -77,7 +77,7 @@ def tell_verdict(status: str, sentence: str) -> None:
 
 
 def _gate_data(source: CommandInput, name: str = "") -> GateData:
-    """Return what limits are held against: rows or sketches, and those of each group."""
+    """Return what limits are compared with: rows or sketches, and those of each group."""
     from calibrant import inputs
     from calibrant.assessment.gates import GateData
     from calibrant.tasks.task import class_names_of, read
@@ -198,14 +198,14 @@ def check(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Hold the calibration of PATH, or what it costs, against limits; say so by the exit code.
+    """Fail if the calibration error or the decision regret of PATH exceeds a limit.
 
     The interval decides, not the estimate: the check passes if its upper end is within the limit
     and fails if its lower end is above. In between there are too few rows to tell. Of several limits
     the worst result counts.
 
     --baseline compares with other rows: paired if labels are the same row by row, otherwise as
-    independent samples. With --groups every group is held against the limits, by intervals that
+    independent samples. With --groups every group is compared with the limits, by intervals that
     hold together, and one group that fails makes the check fail.
 
     The decision always uses the interval of the default estimator, so that it does not depend on

@@ -71,7 +71,7 @@ def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
     help="A model of the one FILE: its name and its columns of scores. To be repeated.",
 )
 @click.option(
-    "--baseline", metavar="NAME", help="Model that the others are held against.  [default: the first]"
+    "--baseline", metavar="NAME", help="Model that the others are compared with.  [default: the first]"
 )
 @click.option(
     "--unpaired", is_flag=True, help="The files are independent samples: other rows, each with its labels."

@@ -57,7 +57,7 @@ KNOWN_OF_LOGS = ("label", "scores", *PAIR, "format")
 
 
 def words() -> Words:
-    """Return how the command line speaks of the arguments of the library: by the options that were given."""
+    """Return how the command line names the arguments of the library: by the options that were given."""
     from calibrant.inputs import Words
 
     context = click.get_current_context(silent=True)
@@ -400,7 +400,7 @@ def sketches_of(file: str, *, only: bool = False) -> list[str]:
 
 
 def load_sketches(files: Sequence[str]) -> Sketch:
-    """Return the sum of sketches in files; those that ask different questions are refused."""
+    """Return the sum of sketches in files; those of different notions or classes are refused."""
     from calibrant import Sketch
 
     total = None

@@ -1,6 +1,6 @@
 """Files and frames to rows and to sketches: which columns are meant, what they hold, and their sums.
 
-Nothing of a file is executed, and everything it says about its size is held against its size.
+Nothing of a file is executed, and every declared size is checked against its size.
 """
 
 from calibrant.data.answer_logs import read_answers

@@ -201,7 +201,7 @@ def rows_of_batch(sources: Sequence[DataFile], columns: int) -> int:
 def kinds_in_all(
     sources: Sequence[DataFile], roles: Sequence[ColumnRoles], source: DataFile, batch: Batch
 ) -> dict[str, Kind]:
-    """Return the kinds that the first rows settle, those of `source`; every file is held against them."""
+    """Return the kinds that the first rows settle, those of `source`; every file is compared with them."""
     kinds = kinds_of(batch, roles)
     for other in sources:
         with naming(other.path):

@@ -298,7 +298,7 @@ def _arrow_batches(pa: Any, file: Any, options: Any, size: int) -> Iterator[tupl
         yield batch, file.tell() / size
 
 
-# NPZ, by numpy: the sizes that an archive declares are held against its bytes before any array is read
+# NPZ, by numpy: the sizes that an archive declares are checked against its bytes before any array is read
 
 
 def _about_npz(source: DataFile, data: Any) -> DataFile:
@@ -379,7 +379,7 @@ def _columns_of(data: BinaryIO, wanted: Sequence[str]) -> dict[str, Array]:
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int) -> _Member:
-    """The declared shape and type, held against the bytes that there can be."""
+    """The declared shape and type, checked against the bytes that there can be."""
     name = show(info.filename)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"has the member {name} in a compression that numpy does not write")

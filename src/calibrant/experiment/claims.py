@@ -228,11 +228,11 @@ def to_markdown(judged: list[Claim]) -> str:
 
 
 def about(summary: Summary) -> str:
-    """Return the title of a page of claims: what they were held against."""
+    """Return the title of a page of claims, and the run that tested them."""
     settings = summary.settings
     sizes = f"{settings.sizes[0]} to {settings.sizes[-1]}"
     return (
-        "# What the paper claims, held against a run\n\n"
+        "# Claims of the paper\n\n"
         f"{len(summary.models)} models, {settings.repetitions} samples of each size from {sizes} rows, "
         f"holdout sets of {settings.n_holdout} rows, means uniform in [{settings.low:g}, 1]."
     )

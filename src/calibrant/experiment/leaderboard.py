@@ -20,7 +20,7 @@ from calibrant.experiment.summary import BASELINES, Summary, resampled_medians
 from calibrant.score_data import Array, Sample
 
 STATISTICS = ("p95", "mean", "bias", "sd")
-# Those of the absolute error, which are held against the best of the fifteen; the first ranks.
+# Those of the absolute error, which are compared with the best of the fifteen; the first ranks.
 HELD = ("p95", "mean")
 RESAMPLES, LEVEL = 1000, 0.95
 #: Samples of each size on the families with a bound.
@@ -48,7 +48,7 @@ class LeaderboardRow:
     """
 
     estimator: str
-    own: bool  # whether it measures something of its own, which the error it is held against is not
+    own: bool  # whether it measures something of its own, unlike the error it is compared with
     # run, repetitions, failed: which run it is from, samples of each size, and how many of them had no
     # estimate.
     run: int
@@ -123,7 +123,7 @@ class Board:
 def board(summaries: Sequence[Summary]) -> Board:
     """Rank the estimators of runs over the same models.
 
-    An estimator of several runs counts in the first. Errors are held against the best of the fifteen in
+    An estimator of several runs counts in the first. Errors are compared with the best of the fifteen in
     the same run, since a percentile of few samples reads low; if a run lacks some of the fifteen, against
     the best in the first run that has them all.
     """
@@ -172,7 +172,7 @@ def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], l
             raise ValueError("the runs trained their models on different numbers of rows")
     if not any({*FIFTEEN} <= {*run_summary.settings.estimators} for run_summary in summaries):
         raise ValueError(
-            "no run has all of the paper's fifteen estimators, which the others are held against"
+            "no run has all of the paper's fifteen estimators, which the others are compared with"
         )
     models = [model for model in first.models if all(model in run_summary.models for run_summary in others)]
     kept = [run_summary.settings for run_summary in summaries]
@@ -189,7 +189,7 @@ def _common(summaries: Sequence[Summary]) -> tuple[list[tuple[str, int, str]], l
 def _medians(run: Summary, notion: str, sizes: tuple[int, ...]) -> dict[str, Array]:
     """Return medians over the models by statistic: (1, estimator, size), the baselines last.
 
-    Those that are held against the fifteen are followed by the medians of resamples along the first axis.
+    Those that are compared with the fifteen are followed by the medians of resamples along the first axis.
     """
     bias = np.subtract.outer(run.constants["corrected", notion], run.truth[notion][:, 1]).T[..., None]
     constant = {"p95": np.abs(bias), "mean": np.abs(bias), "bias": bias}

@@ -21,7 +21,7 @@ _NOTHING: Any = object()
 
 @dataclass(frozen=True)
 class Words:
-    """How a surface speaks."""
+    """Words of an interface."""
 
     # What it calls an argument; others keep their names.
     names: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Reliability: diagrams, curves, both at once, several models at once, and the local error.
 
 Each is drawn on a square with the diagonal of calibrated scores, and with the distribution of the scores
-underneath where there is one result to speak of.
+underneath where there is one result.
 """
 
 from __future__ import annotations

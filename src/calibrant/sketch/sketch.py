@@ -351,7 +351,7 @@ class Sketch(Printed):
         return self + type(self)()
 
     def _joined(self, other: Self, *, holding: bool) -> Self:
-        """Make an empty sketch for the rows of both; raises if they ask different questions."""
+        """Make an empty sketch for the rows of both; raises if their notions or classes differ."""
         notion = self.notion or other.notion
         if (other.notion or notion) != notion:
             raise ValueError(f"sketches must have the same notion, got {self.notion!r} and {other.notion!r}")
@@ -388,7 +388,7 @@ class Sketch(Printed):
 
     @property
     def _subject(self) -> Any:
-        """The class that is asked about, or all; a vector of scores speaks of one class."""
+        """The class that is asked about, or all; a vector of scores is of one class."""
         if self._notion.top and not self._vector:
             return tuple(sorted(self.labels, key=str))
         column = self.positive if self._vector or self._notion.is_binary else None
@@ -845,7 +845,7 @@ class Sketch(Printed):
         class_names : sequence or mapping, optional
             Names of the classes in results, in the order of `Sketch.labels`, or by label.
         n_classes : int, optional
-            Held against the number of classes.
+            Checked against the number of classes.
         percent : bool
             Whether scores are percentages, from 0 to 100.
         missing : {"raise", "drop"}

@@ -1,4 +1,4 @@
-"""Every road reads the same, or all refuse: names, quotes, weights and labels that one road alone knew."""
+"""All code paths read the same, or all refuse: names, quotes, weights and labels that only one path knew."""
 
 import json
 import os
@@ -36,9 +36,9 @@ def engines(columns):
     yield ibis.memtable(table)
 
 
-def refusal(road):
+def refusal(code_path):
     with pytest.raises(ValueError) as raised:
-        road()
+        code_path()
     return str(raised.value)
 
 
@@ -53,7 +53,7 @@ def roads_of(path, **asked):
 
 
 def refusals_of(path, **asked):
-    """The refusals of all roads."""
+    """The refusals of all code paths."""
     texts = [refusal(lambda: load(str(path), ColumnRequest(**asked)))]
     for rows in (None, 2):
         texts.append(refusal(lambda rows=rows: Sketch.from_files(path, batch_rows=rows, **asked)))
@@ -379,12 +379,12 @@ def test_several_columns_of_groups_are_refused_with_what_to_do(tmp_path):
     frame = pd.DataFrame({"y": Y, "p": P, "day": Y, "country": "no"})
     frame.to_csv(tmp_path / "a.csv", index=False)
     groups = ["day", "country"]
-    roads = [
+    code_paths = [
         lambda: Sketch.from_files_by_group(tmp_path / "a.csv", groups=groups),
         lambda: Sketch.from_frame_by_group(frame, label="y", scores="p", groups=groups),
     ]
-    for road in roads:
-        text = refusal(road)
+    for code_path in code_paths:
+        text = refusal(code_path)
         assert "groups must be the name of a column, got ['day', 'country']" in text
         assert "need one column that joins them" in text
     with pytest.raises(TypeError, match="from_files_by_group"):
@@ -397,15 +397,15 @@ def test_the_class_of_two_named_columns_is_asked_for(tmp_path):
     frame = pd.DataFrame({"y": np.where(Y, "yes", "no"), "p_yes": P, "p_no": 1 - P})
     path = tmp_path / "a.csv"
     frame.to_csv(path, index=False)
-    roads = [
+    code_paths = [
         lambda **more: Sketch.from_files(path, notion="binary", **more),
         lambda **more: Sketch.from_frame(frame, label="y", scores="p_*", notion="binary", **more),
     ]
-    for road in roads:
-        text = refusal(road)
+    for code_path in code_paths:
+        text = refusal(code_path)
         assert "pos_label must name one of ['yes', 'no']" in text
-        assert road(pos_label="yes").labels[road(pos_label="yes").positive] == "yes"
-        assert road(labels=["no", "yes"]).positive == 1
+        assert code_path(pos_label="yes").labels[code_path(pos_label="yes").positive] == "yes"
+        assert code_path(labels=["no", "yes"]).positive == 1
     usual = frame.assign(y=Y).rename(columns={"p_yes": "p_1", "p_no": "p_0"})
     assert Sketch.from_frame(usual, label="y", scores="p_*", notion="binary").labels == (0, 1)
 
