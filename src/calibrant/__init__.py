@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from calibrant.inference.segments import Segment
     from calibrant.inference.table import EstimateTable
     from calibrant.inputs import InputError, InputTypeError, InputWarning
-    from calibrant.maps import Calibrator, calibrator_names
+    from calibrant.maps import Calibrator, PriorShift, calibrator_names
     from calibrant.monitor import Monitor
     from calibrant.sketch import Sketch
 
@@ -77,7 +77,7 @@ _PACKAGES = {
     "calibrant.inference.segments": ("Segment",),
     "calibrant.inference.table": ("EstimateTable",),
     "calibrant.inputs": ("InputError", "InputTypeError", "InputWarning"),
-    "calibrant.maps": ("Calibrator", "calibrator_names"),
+    "calibrant.maps": ("Calibrator", "PriorShift", "calibrator_names"),
     "calibrant.monitor": ("Monitor",),
     "calibrant.sketch": ("Sketch",),
 }
@@ -109,6 +109,7 @@ __all__ = [
     "MapComparison",
     "Monitor",
     "Point",
+    "PriorShift",
     "Recommendation",
     "Regret",
     "RegretCurve",

@@ -3,6 +3,8 @@
 The methods are described in docs/methods/calibrators.md.
 """
 
-from calibrant.maps.calibrator import Calibrator, NotFittedError, calibrator_names
+from calibrant.maps.calibrator import Calibrator, calibrator_names
+from calibrant.maps.prior_shift import PriorShift
+from calibrant.maps.score_map import NotFittedError
 
-__all__ = ["Calibrator", "NotFittedError", "calibrator_names"]
+__all__ = ["Calibrator", "NotFittedError", "PriorShift", "calibrator_names"]

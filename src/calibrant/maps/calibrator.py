@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal, Self
 
@@ -15,20 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant import inputs
-from calibrant.atomic import write_atomic
 from calibrant.curves.posterior_curve import beyond_all_scores
 from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions
-from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.printed import Block, Table
 from calibrant.inputs.wording import few_of, number, sample_size
 from calibrant.maps.binary import BinaryProblem
 from calibrant.maps.forms import Form, Formula, VennAbersPair
 from calibrant.maps.methods import METHODS, canonical_name
 from calibrant.maps.multiclass import SoftmaxMap
 from calibrant.maps.saved import LEVELS, Band, SavedCalibrator
+from calibrant.maps.score_map import NotFittedError, ScoreMap
 from calibrant.parallel import one_blas_thread
 from calibrant.posterior.log_odds.cells import expit
 from calibrant.posterior.process import softmax
-from calibrant.score_data import Array
+from calibrant.score_data import Array, Sample
 from calibrant.score_data.simplex import Simplex, class_order
 from calibrant.tasks import CalibrationTask, get_notion
 
@@ -39,32 +36,9 @@ MANY = 20
 BENDING = ("auto", "spline")
 # Methods that have `coef_` and `intercept_`.
 LINEAR = ("temperature", "sigmoid", "logistic", "beta")
-# Parameters of the constructor of `Calibrator`.
-PARAMETERS = ("method", "monotone", "from_logits", "labels", "pos_label", "class_names")
 
 
-class NotFittedError(InputError, AttributeError):
-    """A calibrator was used before `fit`.
-
-    The error is also scikit-learn's `NotFittedError` if scikit-learn has been imported. Code that has not
-    imported it cannot refer to that class.
-    """
-
-    def __new__(cls) -> Self:
-        """Make an error of scikit-learn's class too."""
-        sklearn = sys.modules.get("sklearn.exceptions")
-        kind = cls if sklearn is None else type(cls.__name__, (cls, sklearn.NotFittedError), {})
-        return super().__new__(kind)
-
-    def __init__(self) -> None:
-        super().__init__("calibrator", "be fitted before use", hint="call fit() first")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The class that `__new__` makes has no importable name.
-        return NotFittedError, ()
-
-
-class Calibrator(Printed):
+class Calibrator(ScoreMap):
     """Map scores to calibrated probabilities.
 
     It follows the conventions of scikit-learn estimators (`get_params`, `set_params`, `sklearn.base.clone`)
@@ -122,6 +96,8 @@ class Calibrator(Printed):
     True
     """
 
+    _parameters = ("method", "monotone", "from_logits", "labels", "pos_label", "class_names")
+    _file = SavedCalibrator
     classes_: tuple[Any, ...]
     class_names_: tuple[str, ...] | None
     columns_: tuple[str, ...] | None
@@ -146,65 +122,6 @@ class Calibrator(Printed):
         self._forms: list[Form] = []
         self._bands: list[dict[float, Band]] = []
         self._multiclass: SoftmaxMap | None = None
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the constructor.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Accepted for compatibility with scikit-learn; no parameter is an estimator.
-
-        Returns
-        -------
-        dict
-
-        See Also
-        --------
-        set_params : Change parameters.
-
-        Examples
-        --------
-        >>> Calibrator("platt").get_params()["method"]
-        'sigmoid'
-        """
-        return {name: getattr(self, name) for name in PARAMETERS}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change parameters of the constructor; the calibrator has to be fitted again.
-
-        Parameters
-        ----------
-        **params : dict
-            New values by name.
-
-        Returns
-        -------
-        Calibrator
-            The same object.
-
-        See Also
-        --------
-        get_params : Return the parameters.
-
-        Examples
-        --------
-        >>> Calibrator().set_params(method="beta")
-        Calibrator('beta')
-        """
-        for name in params:
-            inputs.check_choice("parameter", name, PARAMETERS)
-        if params:
-            # A map fitted with other parameters would disagree with these, so nothing of it is kept.
-            values = self.get_params() | params
-            self.__dict__.clear()
-            Calibrator.__init__(self, **values)
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.base import BaseEstimator  # only scikit-learn calls this method
-
-        return BaseEstimator.__sklearn_tags__(self)
 
     def fit(
         self,
@@ -464,25 +381,10 @@ class Calibrator(Printed):
         assert isinstance(form, VennAbersPair)
         return form.pair(self._columns(score)[0])
 
-    def to_json(self) -> str:
-        """Return the fitted calibrator as JSON.
-
-        Returns
-        -------
-        str
-
-        See Also
-        --------
-        from_json : Read it.
-        save : Write it to a file.
-
-        Examples
-        --------
-        >>> '"method": "sigmoid"' in Calibrator("platt").fit([0.1, 0.9], [0, 1]).to_json()
-        True
-        """
+    def _saved(self) -> SavedCalibrator:
+        """Return what is written to a file."""
         self._check_fitted()
-        saved = SavedCalibrator(
+        return SavedCalibrator(
             method=self.method,
             notion=self.notion_,
             from_logits=self.from_logits,
@@ -496,34 +398,10 @@ class Calibrator(Printed):
             bands=tuple(tuple(self._band(k, level) for level in LEVELS) for k in range(len(self._forms))),
             multiclass=self._multiclass,
         )
-        return saved.to_json()
 
     @classmethod
-    def from_json(cls, text: str) -> Calibrator:
-        """Read a calibrator from the JSON of `to_json`.
-
-        Parameters
-        ----------
-        text : str
-            JSON. Every field is checked.
-
-        Returns
-        -------
-        Calibrator
-            It predicts exactly the same probabilities.
-
-        See Also
-        --------
-        load : Read it from a file.
-
-        Examples
-        --------
-        >>> calibrator = Calibrator("temperature").fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
-        >>> again = Calibrator.from_json(calibrator.to_json())
-        >>> bool((again.predict_proba([0.2]) == calibrator.predict_proba([0.2])).all())
-        True
-        """
-        saved = SavedCalibrator.from_json(text)
+    def _restored(cls, saved: SavedCalibrator) -> Self:
+        """Return the calibrator of a file."""
         made = cls(saved.method, from_logits=saved.from_logits, class_names=saved.class_names)
         made.classes_, made.class_names_ = saved.classes, saved.class_names
         made.n_, made.columns_ = saved.n, saved.columns
@@ -532,103 +410,6 @@ class Calibrator(Printed):
         made._forms, made._multiclass = list(saved.maps), saved.multiclass
         made._bands = [{band.level: band for band in bands} for bands in saved.bands]
         return made
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the JSON of `to_json` to a file, atomically.
-
-        Parameters
-        ----------
-        path : str or path
-            File to write.
-
-        See Also
-        --------
-        load : Read the file.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     Calibrator("beta").fit([0.1, 0.9], [0, 1]).save(f"{folder}/map.json")
-        ...     Calibrator.load(f"{folder}/map.json")
-        Calibrator('beta', n=2)
-        """
-        write_atomic(path, [self.to_json().encode()])
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Calibrator:
-        """Read a file written by `save`.
-
-        Parameters
-        ----------
-        path : str or path
-            File to read.
-
-        Returns
-        -------
-        Calibrator
-
-        See Also
-        --------
-        save : Write the file, with an example.
-        """
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
-
-    def to_sql(self, column: str) -> str:
-        """Return a SQL expression that maps a column of scores.
-
-        Parameters
-        ----------
-        column : str
-            Name of the column, quoted as the engine requires.
-
-        Returns
-        -------
-        str
-            Expression that uses only `LN`, `EXP`, `LEAST`, `GREATEST` and `CASE`.
-
-        See Also
-        --------
-        to_python : The same map as a Python function.
-
-        Examples
-        --------
-        >>> Calibrator("identity").fit([0.1, 0.9], [0, 1]).to_sql("score")
-        'score'
-        """
-        return self._single().sql(column)
-
-    def to_python(self, name: str = "calibrated") -> str:
-        """Return the source of a Python function that maps a single score with the standard library.
-
-        Parameters
-        ----------
-        name : str, default="calibrated"
-            Name of the function.
-
-        Returns
-        -------
-        str
-
-        See Also
-        --------
-        to_sql : The same map as a SQL expression.
-
-        Examples
-        --------
-        >>> print(Calibrator("identity").fit([0.1, 0.9], [0, 1]).to_python())
-        import bisect
-        import math
-        <BLANKLINE>
-        <BLANKLINE>
-        def calibrated(score):
-            return score
-        <BLANKLINE>
-        """
-        if not name.isidentifier():
-            raise InputError("name", "be a name that Python takes", name)
-        body = "\n".join(f"    {line}" for line in self._single().python())
-        return f"import bisect\nimport math\n\n\ndef {name}(score):\n{body}\n"
 
     @property
     def is_vector(self) -> bool:
@@ -683,6 +464,14 @@ class Calibrator(Printed):
                 head, cells = ["class", *head], [[name, *row] for name, row in zip(names, cells, strict=True)]
             yield Table(head, cells, names=int(by_class))
 
+    def _rows(self) -> Predictions | None:
+        """Return the rows that a map of 1-D scores was fitted to; None if they are not known."""
+        if not self._problems or not self._vector or not isinstance(data := self._problems[0].data, Sample):
+            return None
+        return Predictions(
+            data.score, np.asarray(data.outcome), data.weight, self.classes_, 1, counts=data.counts
+        )
+
     def _coefficients(self) -> Array:
         """Return a row for each map: its intercept and its coefficients."""
         self._check_fitted()
@@ -716,7 +505,7 @@ class Calibrator(Printed):
             return np.stack(both[::-1] if self._positive == 0 else both, axis=1)
         return np.stack(columns, axis=1)
 
-    def _single(self) -> Form:
+    def _steps(self) -> Sequence[Form]:
         """Return the only map; refuse multiclass scores and logits."""
         self._check_fitted()
         if self._multiclass is not None or len(self._forms) != 1 or self.from_logits:
@@ -724,7 +513,7 @@ class Calibrator(Printed):
             raise InputError(
                 "calibrator", "be a map of one score, as a probability", what, got=f"one of {what}"
             )
-        return self._forms[0]
+        return self._forms
 
     def _band(self, k: int, level: float) -> Band:
         """Return the band of a map at a level, computed on first use."""
