@@ -35,7 +35,7 @@ from calibrant.score_data import Array
 REFITS, MIN_REFITS, MOST_NUMBERS = 50, 20, 1 << 24
 # Posterior draws that are kept, and candidates for each of them (importance sampling), on matrices of at most
 # MOST_NUMBERS numbers; degrees of freedom of their distribution.
-DRAWS, CANDIDATES, DEGREES = 400, 4, 5.0
+DRAWS, CANDIDATES, DEGREES = 500, 4, 5.0
 # Groups of neighbouring scores of two classes, which bound the cost.
 GROUPS = 1024
 # Newton steps, smallest step, and gradient per row below which the search for a mode ends.
@@ -680,20 +680,26 @@ def _mode(ratio: Array, weight: Array, pseudo: float) -> tuple[Array, Array]:
 
 def _drawn(ratio: Array, weight: Array, size: int, rng: np.random.Generator) -> Array:
     """Draw class frequencies from their posterior under a uniform prior (importance resampling)."""
+    from scipy.special import ndtri, stdtrit
+
     x, information = _mode(ratio, weight, 1.0)
     least = 1e-6 * np.trace(information) / len(information)
     values, vectors = np.linalg.eigh(information)
     root = vectors / np.sqrt(np.maximum(values, least))
-    count = size * CANDIDATES if size * CANDIDATES * ratio.size <= MOST_NUMBERS else size
-    normal = rng.standard_normal((count, len(root)))
-    deviate = normal / np.sqrt(rng.chisquare(DEGREES, (count, 1)) / DEGREES)
-    candidates = np.zeros((count, len(x)))
+    resampled = size * CANDIDATES * ratio.size <= MOST_NUMBERS
+    shape = (size * CANDIDATES if resampled else size, len(root))
+    # Stratified in each dimension, so that the ends of an interval depend little on the random numbers.
+    strata = np.broadcast_to(np.arange(shape[0])[:, None], shape)
+    uniform = (rng.permuted(strata, axis=0) + rng.random(shape)) / shape[0]
+    deviate = stdtrit(DEGREES, uniform) if resampled else ndtri(uniform)
+    candidates = np.zeros((shape[0], len(x)))
     candidates[:, :-1] = x[:-1] + deviate @ root.T
-    candidates[:, -1] = x[-1]
     prior = softmax(candidates)
-    if count == size:
+    if not resampled:
         return prior
-    density = -(DEGREES + len(root)) / 2 * np.log1p((deviate**2).sum(axis=1) / DEGREES)
+    density = -(DEGREES + 1) / 2 * np.log1p(deviate**2 / DEGREES).sum(axis=1)
     log = _value(ratio, weight, candidates, 1.0) - density
-    share = np.exp(log - log.max())
-    return prior[rng.choice(count, size, p=share / share.sum())]
+    order = np.argsort(candidates[:, 0])
+    cumulative = np.cumsum(np.exp(log - log.max())[order])
+    point = (np.arange(size) + rng.random()) / size * cumulative[-1]
+    return np.asarray(prior[order[np.searchsorted(cumulative, point)]])
