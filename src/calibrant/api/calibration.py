@@ -54,6 +54,7 @@ def ece(
     pos_label: Hashable = None,
     percent: bool = False,
     missing: Literal["raise", "drop"] = "raise",
+    from_logits: bool = False,
 ) -> float:
     """Estimate the calibration error: of one class for 1-D scores, of confidence for a matrix.
 
@@ -69,12 +70,16 @@ def ece(
         Scores of the positive class, or of every class; omitted for a sketch. Columns of a data frame are
         matched to the classes if their names identify these. Names that contradict the labels raise an
         error.
-    notion : {"binary", "classwise", "confidence", "top:k", "correctness", "canonical"}, optional
+    notion : {"binary", "classwise", "confidence", "top-label", "multilabel", ...}, optional
         Type of calibration. By default "binary" for 1-D scores and "confidence" for a matrix.
 
         - "binary" (or "class"): score of one class against its frequency.
         - "classwise": mean over the classes of the binary error of each class.
         - "confidence": largest score against accuracy.
+        - "top-label": largest score against accuracy for each predicted class (Gupta and Ramdas 2022),
+          averaged over these by their frequency.
+        - "multilabel": mean over the columns of the binary error of each, where a row can have any number of
+          labels: `y_true` is a matrix with 1 where a row has the label, and rows of `y_prob` have any sum.
         - "top:k": sum of the k largest scores against the frequency of the label among them.
         - "correctness": pairs of confidence and whether the prediction was correct.
         - "canonical" (or "multiclass"): scores of all classes jointly against their frequencies.
@@ -110,6 +115,9 @@ def ece(
     missing : {"raise", "drop"}
         Rows whose label is missing (None, NaN, NaT, NA or masked) are refused, or left out with all that
         belongs to them. The result says in a caution how many were left out.
+    from_logits : bool
+        Whether scores are log-odds (1-D, or each column with `notion="multilabel"`) or logits of the classes
+        (2-D). A warning tells if they look like probabilities.
 
     Returns
     -------
@@ -135,7 +143,14 @@ def ece(
     estimator = chosen_bins(estimator, n_bins, strategy)
     check_canonical_options(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    task = build_task(*rows, counts=counts, percent=percent, missing=missing, estimator=estimator)
+    task = build_task(
+        *rows,
+        counts=counts,
+        percent=percent,
+        missing=missing,
+        from_logits=from_logits,
+        estimator=estimator,
+    )
     return measure(task, estimator, norm)
 
 
@@ -155,6 +170,7 @@ def mce(
     pos_label: Hashable = None,
     percent: bool = False,
     missing: Literal["raise", "drop"] = "raise",
+    from_logits: bool = False,
 ) -> float:
     """Estimate the maximum calibration error: `ece` with `norm="max"`.
 
@@ -162,7 +178,7 @@ def mce(
     ----------
     y_true, y_prob, notion, estimator, n_bins, strategy, sample_weight, counts, cluster, labels, pos_label
         As for `ece`.
-    percent, missing
+    percent, missing, from_logits
         As for `ece`.
 
     Returns
@@ -185,7 +201,14 @@ def mce(
     estimator = chosen_bins(estimator, n_bins, strategy)
     check_canonical_options(notion, norm="max")
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    task = build_task(*rows, counts=counts, percent=percent, missing=missing, estimator=estimator)
+    task = build_task(
+        *rows,
+        counts=counts,
+        percent=percent,
+        missing=missing,
+        from_logits=from_logits,
+        estimator=estimator,
+    )
     return measure(task, estimator, "max")
 
 
@@ -211,6 +234,7 @@ def estimate(
     progress: Progress | bool | None = None,
     percent: bool = False,
     missing: Literal["raise", "drop"] = "raise",
+    from_logits: bool = False,
 ) -> Estimate:
     """Estimate the calibration error with a confidence interval and a test; for a matrix, of confidence.
 
@@ -218,7 +242,7 @@ def estimate(
     ----------
     y_true, y_prob, notion, estimator, n_bins, strategy, sample_weight, counts, labels, pos_label, percent
         As for `ece`.
-    missing : {"raise", "drop"}
+    missing, from_logits
         As for `ece`.
     cluster : array of shape (N,), optional
         Cluster id of each row. Rows of a cluster may depend on each other in any way; clusters are
@@ -273,7 +297,14 @@ def estimate(
     estimator = chosen_bins(estimator, n_bins, strategy)
     check_canonical_options(notion, clustered=cluster is not None, norm=norm)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    task = build_task(*rows, counts=counts, percent=percent, missing=missing, estimator=estimator)
+    task = build_task(
+        *rows,
+        counts=counts,
+        percent=percent,
+        missing=missing,
+        from_logits=from_logits,
+        estimator=estimator,
+    )
     names = class_names_of(y_true, task.labels, class_names)
     steps = inputs.Steps(inputs.progress(progress), inference.count_steps(task)) if progress else None
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}

@@ -14,7 +14,7 @@ from calibrant.inputs import InputError, InputTypeError, check_choice
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.score_data import Array, Moments, Sample, ScoreData
-from calibrant.tasks import CalibrationTask, Notion
+from calibrant.tasks import CalibrationTask, Classes, Notion
 
 Norm = Literal["l1", "l2", "max", "mul"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
@@ -325,12 +325,13 @@ def measure(task: CalibrationTask, estimator: EstimatorLike, norm: Norm) -> floa
     if chosen.vectors:
         with one_blas_thread():
             return float(chosen.fit(task.simplex).error(norm))
-    return task.notion.combine(errors_of(task, chosen, norm), norm)
+    return task.notion.combine(errors_of(task, chosen, norm), norm, task.shares)
 
 
 def errors_of(task: CalibrationTask, estimator: Estimator, norm: Norm) -> Array:
     """Return the error of each problem."""
-    if task.designs is not None and estimator.from_posterior:
+    related = task.designs is not None or task.notion.classes is not Classes.EXCLUSIVE
+    if related and estimator.from_posterior:
         posterior = posterior_of(task)
         batch = (len(posterior.z),) if task.notion.classwise else ()
         return np.ravel(estimator.fit_posterior(batch, posterior).error(norm))

@@ -52,7 +52,7 @@ class BayesFit(Fit):
         terms = (
             term.reshape(-1, classes, *term.shape[1:]).sum(axis=1) for term in self.posterior.terms("l1")
         )
-        return pool_classes(Terms(*terms), self.posterior.z.shape[-1], classes)
+        return pool_classes(Terms(*terms), self.posterior.z.shape[-1], classes, self.posterior.classes)
 
     def _average(self, smooth: Array, unpooled: Array) -> Array:
         """Average the pooled (`smooth`) and the unpooled expectation of each problem."""

@@ -15,7 +15,7 @@ The methods are described in docs/methods/confidence-intervals.md and docs/metho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,12 +41,13 @@ from calibrant.inference.interval import (
 from calibrant.inference.multiplicity import refine_tests
 from calibrant.inference.null import DATA_SETS, ProblemTest, SimulatedNull, rank, simulate_test
 from calibrant.parallel import compute_once, parallel_map
-from calibrant.posterior.gap import Posterior, Terms, pool_classes, posterior_of
+from calibrant.posterior.gap import Posterior, Terms, cells_of, pool_classes, posterior_of
 from calibrant.posterior.variance_time import CELLS, n_cells
 from calibrant.score_data import Array, Residuals, ScoreData
 from calibrant.score_data.draws import Outcomes
 from calibrant.settings import TEST
 from calibrant.tasks import CalibrationTask
+from calibrant.tasks import Classes as ClassKind
 from calibrant.tasks.notions import combined
 
 # Largest number of steps (distinct scores) of a class that outcomes are drawn for, and of coefficients
@@ -82,12 +83,15 @@ class Classes:
         Posterior over these cells with the variance under H0, for the test.
     steps : list of Residuals
         Residuals of each class at no more than `STEPS` steps.
+    shares : array (classes,) or None
+        Share of each class in the mean over the classes, unless they are equal.
     """
 
     posterior: Posterior
     coarse: Posterior
     plain: Posterior
     steps: list[Residuals]
+    shares: Array | None = None
 
     @classmethod
     def of(cls, task: CalibrationTask) -> Classes:
@@ -98,24 +102,29 @@ class Classes:
         fine, plain, steps = [], [], []
         for posterior_part, plain_part, residuals in _posteriors(task):
             fine.append(posterior_part)
-            plain.append(plain_part)
+            plain.append(replace(plain_part, classes=task.notion.classes))
             steps += residuals
-        posterior = Posterior.joined(fine)
+        posterior = replace(Posterior.joined(fine), classes=task.notion.classes)
         posterior_of.store(task, posterior)
         variance = [float((each.spread * each.score * (1 - each.score)).sum()) for each in steps]
         cells = simulated_cells(float(np.mean(variance)), len(steps))
         all_plain = Posterior.joined(plain)
         # Jointly drawn labels give cosine coefficients, without residuals at single scores.
         coarse_plain = all_plain.coarser(cells).without_score_effects
-        return cls(posterior, posterior.coarser(cells), coarse_plain, steps)
+        return cls(posterior, posterior.coarser(cells), coarse_plain, steps, task.shares)
 
 
 def _posteriors(task: CalibrationTask) -> Iterator[tuple[Posterior, Posterior, list[Residuals]]]:
     """Yield posterior, posterior with the variance under H0, and residuals of a few classes at a time."""
 
+    common = None
+    if task.shares is not None:
+        common = cells_of(task, (np.array([block.n[0]]) for block in task.blocks))
+
     def compute(indices: ScoreData) -> tuple[Posterior, Posterior, list[Residuals]]:
         flat = Residuals.of(indices, ties=False).flat
-        cells, steps = int(n_cells(flat.n)[0]), [flat[k].coarser(STEPS) for k in range(len(flat.mass))]
+        cells = int(n_cells(flat.n)[0]) if common is None else common
+        steps = [flat[k].coarser(STEPS) for k in range(len(flat.mass))]
         return Posterior.of_residuals(flat, cells), Posterior.of_residuals(flat, cells, plain=True), steps
 
     for block in task.blocks:
@@ -188,7 +197,7 @@ def joint(
             z = np.concatenate([coefficients(k) for k in range(classes)[indices]])
             return _ClassSums.of(plain[indices].with_data(z), error_norm, sets)
 
-        sums, cache_sized_blocks = _RunningSums(sets), _slices(classes, sets * cells)
+        sums, cache_sized_blocks = _RunningSums(sets, plain.classes), _slices(classes, sets * cells)
         for indices, added in zip(
             cache_sized_blocks, parallel_map(sums_of_classes, cache_sized_blocks), strict=True
         ):
@@ -199,7 +208,7 @@ def joint(
         largest.append(sums.max_log_bayes_factor)
         if not errors:
             errors.append(sums.error(cells, classes, norm))
-    observed = _RunningSums(1)
+    observed = _RunningSums(1, plain.classes)
     observed.add(_ClassSums.of(plain, None))
     shares = TEST.class_level_shares
     pooled_rank = rank(np.concatenate([*pooled, observed.log_bayes_factor(cells, classes)])) / shares[0]
@@ -209,21 +218,27 @@ def joint(
     return SimulatedNull(combined_statistic[:-1], errors[0], float(combined_statistic[-1]))
 
 
-def independent(single_class: SingleClassTests, norm: Norm, step: Callable[[], object]) -> Nulls:
-    """Test all classes together if rows are not available, conservatively for any dependence.
+def independent(
+    single_class: SingleClassTests, norm: Norm, step: Callable[[], object], dependence: float
+) -> Nulls:
+    """Test all classes together with classes that are simulated independently.
 
-    Classes are simulated independently, and their sums are spread by `MAX_DEPENDENCE`.
+    Their sums are spread by `dependence`, the ratio of the standard deviation of a mean over classes to that
+    of independent classes. With its largest possible value the test is conservative.
     """
     n_classes, cells, sets = len(single_class.steps), single_class.cells, MANY_CLASS_DATA_SETS
-    observed, sums, bayes_factors = _RunningSums(1), _RunningSums(sets * PERMUTATIONS), []
-    for test, rng in zip(parallel_map(single_class.draw, range(n_classes)), single_class.rngs, strict=True):
+    kind, shares = single_class.kind, single_class.shares
+    observed, sums, bayes_factors = _RunningSums(1, kind), _RunningSums(sets * PERMUTATIONS, kind), []
+    drawn = parallel_map(single_class.draw, range(n_classes))
+    for k, (test, rng) in enumerate(zip(drawn, single_class.rngs, strict=True)):
         single_class.first.append(test.simulated)
-        observed.add(_ClassSums.of(test.observed, norm))
+        share = None if shares is None else shares[k : k + 1] * (n_classes / shares.sum())
+        observed.add(_ClassSums.of(replace(test.observed, classes=kind).weighted(share), norm))
         bayes_factors.append(test.first.log_bayes_factor)
         order = np.concatenate([rng.permutation(sets) for _ in range(PERMUTATIONS)])
-        sums.add(_ClassSums.of(test.first, norm, sets), order)
+        sums.add(_ClassSums.of(replace(test.first, classes=kind).weighted(share), norm, sets), order)
         step()
-    sums.widen(MAX_DEPENDENCE)
+    sums.widen(dependence)
     pooled = np.append(sums.log_bayes_factor(cells, n_classes), observed.log_bayes_factor(cells, n_classes))
     # Expected number of classes with a larger Bayes factor under H0: a bound under any dependence.
     exceeding = np.count_nonzero(
@@ -247,6 +262,10 @@ class SingleClassTests:
         Log Bayes factor of any gap against no gap, for each class.
     cells : int
         Number of cells of equal variance.
+    kind : Classes
+        How the classes depend on each other.
+    shares : array (classes,) or None
+        Share of each class in the mean over the classes, unless they are equal.
     norm : str
         Norm of the estimates.
     first : list of SimulatedNull
@@ -272,6 +291,7 @@ class SingleClassTests:
             classes.coarse.log_bayes_factor,
             classes.coarse.z.shape[-1],
         )
+        self.kind, self.shares = classes.coarse.classes, classes.shares
         self.norm, self.rngs, self.alpha, self.n_resamples = norm, rngs, alpha, n_resamples
         self.first: list[SimulatedNull] = []
         # Several threads may call the tests in any order; each generator must be used once.
@@ -333,7 +353,8 @@ class _ClassSums(NamedTuple):
 class _RunningSums:
     """Sums over all classes, and the largest Bayes factor, of each simulated data set."""
 
-    def __init__(self, sets: int) -> None:
+    def __init__(self, sets: int, kind: ClassKind) -> None:
+        self.kind = kind
         self.terms = Terms(np.zeros((sets, 1)), np.zeros((sets, 1)), *np.zeros((3, sets)))
         self.max_log_bayes_factor = np.full(sets, -np.inf)
 
@@ -354,13 +375,14 @@ class _RunningSums:
 
     def log_bayes_factor(self, cells: int, classes: int) -> Array:
         """Return the log Bayes factor of any gap against no gap, for the pooled classes."""
-        return pool_classes(self.terms, cells, classes).log_bayes_factor
+        return pool_classes(self.terms, cells, classes, self.kind).log_bayes_factor
 
     def error(self, cells: int, classes: int, norm: Norm, *, shared: bool = True) -> Array:
         """Return the combined error of each data set, with pooled or unpooled classes."""
         value = self.terms.unpooled / classes
         if shared:
-            value = pool_classes(self.terms, cells, classes).average(self.terms.smooth / classes, value)
+            pooled = pool_classes(self.terms, cells, classes, self.kind)
+            value = pooled.average(self.terms.smooth / classes, value)
         return np.minimum(value if norm == "l1" else np.sqrt(value), 1.0)
 
 
@@ -394,7 +416,7 @@ def interval(
         Whether classes are pooled.
     """
     classes, cells = posterior.z.shape
-    observed = _RunningSums(1)
+    observed = _RunningSums(1, posterior.classes)
     observed.add(_ClassSums.of(posterior, norm))
     value = float(observed.error(cells, classes, norm, shared=shared)[0])
     correction = bias_correction(posterior, value, norm)
@@ -431,14 +453,17 @@ def interval(
                 _ClassSums.of(data, norm, sets),
             )
 
-        sums, each_error, sampling_sds = _RunningSums(sets), [], []
+        sums, each_error, sampling_sds = _RunningSums(sets, posterior.classes), [], []
         for own_error, sampling_sd, added in parallel_map(simulated, range(len(grids))):
             sums.add(added)
             each_error.append(own_error)
             sampling_sds.append(sampling_sd)
         errors, all_sampling_sds = stack_classes(each_error), stack_classes(sampling_sds)
         true_errors = combined(errors, norm)
-        score_shift = sampling_noise * _max_score_sampling_sd(errors, all_sampling_sds, true_errors, norm, n)
+        sampling_sd = _max_score_sampling_sd(
+            errors, all_sampling_sds, true_errors, norm, n, posterior.classes
+        )
+        score_shift = sampling_noise * sampling_sd
         estimate = widened(sums.error(cells, classes, norm, shared=shared), spread) + score_shift
         return group_by_kind(true, estimate, max_error >= true, kind, true_errors)
 
@@ -466,18 +491,25 @@ def _simulation_groups(posterior: Posterior, sets: int) -> list[Array]:
 
 
 def _max_score_sampling_sd(
-    errors: Array, sampling_sds: Array, true_errors: Array, norm: Norm, n: float
+    errors: Array, sampling_sds: Array, true_errors: Array, norm: Norm, n: float, kind: ClassKind
 ) -> Array:
     """Return an upper bound of the standard deviation of the error of a sample around the true error.
 
     It is largest if all classes have their gaps on the same rows. But the absolute gaps of a row sum to at
-    most 2, so their mean over the classes varies little.
+    most 2 if classes are exclusive, so their mean over the classes varies little. Classes with separate rows
+    have the standard deviation of a single problem of all rows.
     """
     classes = errors.shape[-1]
+    if kind is ClassKind.SEPARATE:
+        # The mean of gap^2 (of gap^4) over all rows is that over the classes, from their variances.
+        power, slope = (1, 1.0) if norm == "l1" else (2, 2 * np.maximum(errors, 1e-12))
+        square = (n * (slope * sampling_sds) ** 2 + errors ** (2 * power)).mean(axis=-1)
+        spread = np.sqrt(np.maximum(square - true_errors ** (2 * power), 0.0) / n)
+        return np.asarray(spread if norm == "l1" else spread / (2 * np.maximum(true_errors, 1e-12)))
     if norm == "l1":
         same_rows = sampling_sds.mean(axis=-1)
         bound = np.sqrt(np.maximum(true_errors * (2 / classes - true_errors), 0.0) / n)
     else:
         same_rows = (errors * sampling_sds).mean(axis=-1) / np.maximum(true_errors, 1e-12)
         bound = np.sqrt(np.maximum(2 / classes - true_errors**2, 0.0) / n) / 2
-    return np.minimum(same_rows, bound)
+    return np.minimum(same_rows, bound) if kind is ClassKind.EXCLUSIVE else np.asarray(same_rows)

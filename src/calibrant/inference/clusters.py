@@ -13,7 +13,7 @@ The method is described in docs/methods/clusters.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,6 +48,8 @@ MOST_ROWS = 1 << 17
 MOST_DRAWN = 1 << 27
 # Clusters from which outcomes are simulated under H0; below, signs are flipped.
 MIN_CLUSTERS = 10
+# Rows whose signs are flipped, which bounds the cost.
+MOST_FLIPPED = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,6 +307,29 @@ def sign_flip_null(
     by_step = csr_array((scale * weight * (outcome - score), (step, cluster)), shape=shape)
     for block in signs():
         yield (by_step @ block).T
+
+
+def flipped_rows(
+    problems: Sequence[Any], rng: np.random.Generator, size: int
+) -> list[tuple[Residuals, Iterator[Array]]]:
+    """Return residuals of each problem, and residuals of data sets with flipped signs of the rows.
+
+    All residuals of a row change their sign together, which keeps the dependence between problems. Rows are
+    sorted by content, so that their order does not matter; above `MOST_FLIPPED` a random sample is used.
+    """
+    rows = [np.broadcast_arrays(*next(problem.rows())) for problem in problems]
+    keys = np.random.default_rng(0).random((2, len(rows)))
+    content = sum(a * score + b * outcome for a, b, (score, outcome, _) in zip(*keys, rows, strict=True))
+    order = np.argsort(content, kind="stable")
+    if len(order) > MOST_FLIPPED:
+        order = order[np.sort(rng.choice(len(order), MOST_FLIPPED, replace=False))]
+    signs, single = _cluster_signs(len(order), rng, size), np.arange(len(order))
+    found = []
+    for problem in problems:
+        part = problem[order]
+        steps = Residuals.of(part).coarser(STEPS)
+        found.append((steps, sign_flip_null(part, single, steps, signs)))
+    return found
 
 
 def _cluster_signs(clusters: int, rng: np.random.Generator, size: int) -> Callable[[], Iterable[Array]]:

@@ -22,15 +22,22 @@ from calibrant.inference import classes
 from calibrant.inference import interval as intervals
 from calibrant.inference import null as nulls
 from calibrant.inference.canonical import estimate_canonical, estimate_two_classes, with_named_estimator
-from calibrant.inference.clusters import ClusterAdjustment, ClusteredNull, CorrelatedRows, by_cluster
+from calibrant.inference.clusters import (
+    ClusterAdjustment,
+    ClusteredNull,
+    CorrelatedRows,
+    by_cluster,
+    flipped_rows,
+)
 from calibrant.inference.joint_labels import Labels, columns_of, in_canonical_order, label_sets, problem_order
 from calibrant.inference.null import DATA_SETS
 from calibrant.inference.result import Estimate, Null
 from calibrant.parallel import compute_once, one_blas_thread
 from calibrant.posterior import Posterior, posterior_of
-from calibrant.posterior.variance_time import n_cells
+from calibrant.posterior.gap import cells_of
 from calibrant.score_data import Array, ScoreData
-from calibrant.tasks import CalibrationTask, ScoreVectors, cached_on_task
+from calibrant.score_data.draws import Outcomes
+from calibrant.tasks import CalibrationTask, Classes, ScoreVectors, cached_on_task
 from calibrant.tasks.notions import combined
 
 # Quantiles of the null distribution that are returned.
@@ -216,10 +223,10 @@ def _estimate_classwise(task: CalibrationTask, plan: _Plan) -> Estimate:
         class_posteriors = _many_classes(task)
     posterior = posterior_of(task) if class_posteriors is None else class_posteriors.posterior
     coarse = posterior.coarser(intervals.MAX_CELLS) if class_posteriors is None else class_posteriors.coarse
-    rows, adjustments = task.rows, ClusterAdjustment.of(task)
+    adjustments = ClusterAdjustment.of(task)
     order = problem_order(task).tolist()
     errors = _errors(task, plan.estimator, plan.norm, posterior)
-    value = task.notion.combine(errors, plan.norm)
+    value = task.notion.combine(errors, plan.norm, task.shares)
     null = (
         _tests_of_few(task, plan)
         if class_posteriors is None
@@ -227,10 +234,7 @@ def _estimate_classwise(task: CalibrationTask, plan: _Plan) -> Estimate:
     )
     class_posterior = posterior if class_posteriors is None else coarse
     by_class = _by_class(plan, task, errors, adjustments, class_posterior, null.single_class)
-    clustered, dependence = task.designs is not None, classes.MAX_DEPENDENCE
-    if rows is not None:
-        dependence = class_dependence(posterior, rows, task.cluster if clustered else None, _counts(task))
-        dependence = dependence if clustered else min(dependence, classes.MAX_DEPENDENCE)
+    dependence = _dependence(task, posterior)
     mean_effect = float(np.mean([adjustment.effect for adjustment in adjustments]))
     inflation = float(
         np.mean([adjustment.tail_inflation(plan.level, plan.estimator) for adjustment in adjustments])
@@ -239,18 +243,33 @@ def _estimate_classwise(task: CalibrationTask, plan: _Plan) -> Estimate:
     named_errors = None
     if plan.estimator.from_posterior:
         n = task.n / (mean_effect * inflation**2)
-        ends = classes.interval(coarse, n, order, shared=plan.estimator.shared, **options)
+        weighted = coarse.weighted(task.shares)
+        ends = classes.interval(weighted, n, order, shared=plan.estimator.shared, **options)
         ends = min(ends[0], value), max(ends[1], value)
     else:
         problems = [adjustment.problem for adjustment in adjustments]
         ends, named_errors = intervals.interval_of_named(
-            plan.estimator, problems, coarse, value, order=order, **options
+            plan.estimator, problems, coarse, value, order=order, share=task.shares, **options
         )
+    separate = task.notion.classes is Classes.SEPARATE
     return _result(
         plan, task.n, value, ends, null.all_classes, named_errors, posterior, p_value=null.p_value,
-        p_floor=null.p_floor, notion=task.notion.name, by_class=by_class, conservative=rows is None,
-        clusters=task.clusters,
+        p_floor=null.p_floor, notion=task.notion.name, by_class=by_class,
+        conservative=task.rows is None and not separate, clusters=task.clusters, share=task.shares,
     )  # fmt: skip
+
+
+def _dependence(task: CalibrationTask, posterior: Posterior) -> float:
+    """Return the ratio of the standard deviation of the mean over classes to that of independent classes."""
+    if task.notion.classes is Classes.SEPARATE:
+        return 1.0
+    free, clustered = task.notion.classes is Classes.FREE, task.designs is not None
+    most = float(np.sqrt(len(task.labels))) if free or clustered else classes.MAX_DEPENDENCE
+    if task.rows is None:
+        return most
+    return min(
+        most, class_dependence(posterior, task.rows, task.cluster if clustered else None, _counts(task))
+    )
 
 
 def _tests_of_few(task: CalibrationTask, plan: _Plan) -> classes.Nulls:
@@ -278,8 +297,9 @@ def _tests_of_many(task: CalibrationTask, plan: _Plan, class_posteriors: classes
     single_class = classes.SingleClassTests(
         class_posteriors, plan.norm, rngs, 1 - plan.level, plan.n_resamples
     )
-    if task.rows is None:
-        return classes.independent(single_class, plan.norm, plan.step)
+    if task.rows is None or task.notion.classes is not Classes.EXCLUSIVE:
+        dependence = _dependence(task, class_posteriors.posterior)
+        return classes.independent(single_class, plan.norm, plan.step, dependence)
     labels = _simulated_coefficients(task, task.rows, class_posteriors, plan.seed)
     all_classes = classes.joint(
         class_posteriors.plain, [(classes.MANY_CLASS_DATA_SETS, labels)], plan.norm, plan.step
@@ -318,14 +338,28 @@ def _independent_tests(
 @cached_on_task
 def _joint_test(task: CalibrationTask, norm: Norm, seed: int, size: int) -> nulls.SimulatedNull:
     """Test all classes together, with one simulated label for each row."""
-    rows = task.rows
+    rows, kind = task.rows, task.notion.classes
     assert rows is not None
     columns = problem_order(task)
-    sorted_rows, _ = in_canonical_order(rows, columns, _counts(task))
     flats = [task.residuals[k].flat for k in columns]
-    posteriors = [Posterior.of_residuals(flat, int(n_cells(flat.n)[0]), plain=True) for flat in flats]
-    plain = Posterior.joined(posteriors).without_score_effects
-    rng, cells = inputs.stream(seed, "together"), plain.z.shape[-1]
+    cells = cells_of(task, [flat.n for flat in flats])
+    joined = Posterior.joined([Posterior.of_residuals(flat, cells, plain=True) for flat in flats])
+    share = None if task.shares is None else task.shares[columns]
+    plain = replace(joined.without_score_effects, classes=kind).weighted(share)
+    rng = inputs.stream(seed, "together")
+    if kind is not Classes.EXCLUSIVE:
+        problems = [task.problems[k] for k in columns]
+        if kind is Classes.FREE:
+            residuals = flipped_rows(problems, rng, size)
+        else:
+            steps = [flat.coarser(nulls.STEPS) for flat in flats]
+            residuals = [(each, Outcomes.of(each).blocks(rng, size)) for each in steps]
+        z = [
+            np.concatenate(nulls.simulate_test(each, blocks, norm, cells, keep=True).z)
+            for each, blocks in residuals
+        ]
+        return classes.joint(plain, [(size, lambda k: z[k])], norm)
+    sorted_rows, _ = in_canonical_order(rows, columns, _counts(task))
     labels = label_sets(
         lambda index: sorted_rows.take(index)[::2], sorted_rows.n, len(flats), cells, rng, size
     )
@@ -469,12 +503,13 @@ def _result(
     *,
     p_value: float | None = None,
     p_floor: float | None = None,
+    share: Array | None = None,
     **about: Any,
 ) -> Estimate:
     """Build the result; `named_errors` are the estimates of a named estimator under H0."""
     errors = null.error if named_errors is None else named_errors
-    over, under = (float(np.mean(side)) for side in posterior.over_under)
-    share = over / (over + under) if over + under > 0 else 0.5
+    over, under = (float(np.average(side, weights=share)) for side in posterior.over_under)
+    part_over = over / (over + under) if over + under > 0 else 0.5
     quantiles = dict(zip(KEPT, np.quantile(errors, KEPT).tolist(), strict=True))
     return Estimate(
         value=value,
@@ -485,8 +520,8 @@ def _result(
         p_value=null.p_value if p_value is None else p_value,
         p_floor=null.p_floor if p_floor is None else p_floor,
         n_resamples=None if null.exhaustive else int(null.test_statistic.size),
-        over=value * share,
-        under=value - value * share,
+        over=value * part_over,
+        under=value - value * part_over,
         n=n,
         estimator=str(plan.estimator),
         norm=plan.norm,
@@ -500,7 +535,8 @@ def influence(posterior: Posterior, rows: ScoreVectors, index: Array) -> Array:
     score, label, _ = rows.take(index)
     contribution = np.empty(score.shape)
     for k in range(score.shape[1]):
-        contribution[:, k] = signs(posterior, k, score[:, k]) * ((label == k) - score[:, k])
+        outcome = label[:, k] if label.ndim == 2 else label == k
+        contribution[:, k] = signs(posterior, k, score[:, k]) * (outcome - score[:, k])
     return contribution
 
 

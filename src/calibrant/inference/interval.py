@@ -610,6 +610,7 @@ def interval_of_named(
     level: float,
     order: Sequence[int] = (0,),
     spread: float,
+    share: Array | None = None,
 ) -> tuple[tuple[float, float], Array]:
     """Return the interval for the true error by a named estimator, and its estimates from calibrated data.
 
@@ -629,8 +630,10 @@ def interval_of_named(
         As for `interval`.
     order : sequence of int
         The problems in the order of `problem_order`.
+    share : array (problems,), optional
+        Share of each problem in the mean over the problems; by default they are equal.
     """
-    posterior = posterior.coarser(MAX_CELLS)
+    posterior = posterior.weighted(share).coarser(MAX_CELLS)
     cells = [SimulationGrid.of(posterior[k : k + 1]) for k in range(len(posterior.z))]
     drawn_gaps = draw_shapes(posterior, streams(order)[1], NAMED_SHAPES)[1]
     # Gaps are interpolated at the scores of rows: one point for each score, whatever the rounding.
@@ -656,7 +659,7 @@ def interval_of_named(
             estimates.append(
                 estimator.fit(problem.simulate_outcomes(probability, rng, NAMED_SETS_PER_SHAPE)).error(norm)
             )
-        estimate = combined(np.stack(estimates, axis=-1), norm)
+        estimate = combined(np.stack(estimates, axis=-1), norm, share)
         if true == 0:
             calibrated.append(estimate)
         centre = estimate.mean()

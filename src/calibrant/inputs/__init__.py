@@ -43,6 +43,7 @@ from calibrant.inputs.errors import (
     show_near,
     within,
 )
+from calibrant.inputs.logits import multilabel, probabilities
 from calibrant.inputs.missing import (
     dropped_caution,
     refuse_unlabelled,
@@ -128,11 +129,13 @@ __all__ = [
     "level",
     "like",
     "matched_clusters",
+    "multilabel",
     "objects",
     "parsed_json",
     "positive_column",
     "positive_int",
     "predictions",
+    "probabilities",
     "progress",
     "read",
     "read_labels",

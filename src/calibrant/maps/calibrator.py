@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from calibrant import inputs
 from calibrant.curves.posterior_curve import beyond_all_scores
-from calibrant.inputs import InputError, InputTypeError, InputWarning, Predictions
+from calibrant.inputs import InputError, Predictions
 from calibrant.inputs.printed import Block, Table
 from calibrant.inputs.wording import few_of, number, sample_size
 from calibrant.maps.binary import BinaryProblem
@@ -23,15 +22,11 @@ from calibrant.maps.multiclass import SoftmaxMap
 from calibrant.maps.saved import LEVELS, Band, SavedCalibrator
 from calibrant.maps.score_map import NotFittedError, ScoreMap
 from calibrant.parallel import one_blas_thread
-from calibrant.posterior.log_odds.cells import expit
-from calibrant.posterior.process import softmax
 from calibrant.score_data import Array, Sample
 from calibrant.score_data.simplex import Simplex, class_order
 from calibrant.tasks import CalibrationTask, get_notion
 
 Monotone = Literal["auto"] | bool
-# Fewer log-odds may all lie in [0, 1] by chance, so they get no warning.
-MANY = 20
 # Methods that take `monotone`.
 BENDING = ("auto", "spline")
 # Methods that have `coef_` and `intercept_`.
@@ -173,11 +168,9 @@ class Calibrator(ScoreMap):
         Calibrator('sigmoid', n=4)
         """
         refuse_swapped(y_prob, y_true, "fit")
-        if self.from_logits:
-            _warn_of_probabilities(y_prob)
         data = inputs.predictions(
             y_true,
-            _probabilities(y_prob) if self.from_logits else y_prob,
+            inputs.probabilities(y_prob, refuse=True) if self.from_logits else y_prob,
             sample_weight=sample_weight,
             counts=counts,
             labels=self.labels,
@@ -531,7 +524,7 @@ class Calibrator(ScoreMap):
         """Validate new scores and put the columns of a frame in the order of the classes."""
         self._check_fitted()
         names = inputs.column_names(y_prob)
-        scores = _probabilities(y_prob) if self.from_logits else y_prob
+        scores = inputs.probabilities(y_prob, refuse=True) if self.from_logits else y_prob
         score = inputs.unlabelled(scores, percent=self._are_percentages(percent)).score
         size = len(self.classes_)
         if (score.ndim == 1) != self._vector or (not self._vector and score.shape[1] != size):
@@ -591,58 +584,10 @@ def calibrator_names() -> dict[str, str]:
     return {name: method.summary for name, method in METHODS.items()}
 
 
-def _probabilities(logits: Any) -> Array:
-    """Return the probabilities of logits: the sigmoid of 1-D log-odds, the softmax of a matrix."""
-    array, tolerance = inputs.read("y_prob", logits)
-    if array.dtype.kind not in "biuf":
-        raise InputTypeError("y_prob", "hold real numbers", array.dtype, got=f"dtype {array.dtype}")
-    # Double-precision probabilities may have been computed in single precision.
-    tolerance = tolerance or max(inputs.TOLERANCE.get(array.dtype.itemsize, 0.0), inputs.TOLERANCE[4])
-    array = array.astype(np.float64)
-    if not np.isfinite(array).all():
-        row = int(np.argmax(~np.isfinite(array).reshape(len(array), -1).all(axis=1)))
-        raise InputError("y_prob", "be finite", array[row], row=row)
-    if array.ndim == 1:
-        return expit(array)
-    # The logits of one or two rows may sum to 1 by chance.
-    if len(array) > 2 and _in_unit_interval(array) and np.ptp(np.append(array.sum(axis=1), 1)) <= tolerance:
-        raise InputError(
-            "y_prob",
-            "hold logits with from_logits=True",
-            got="probabilities: rows in [0, 1] that sum to 1",
-            hint="leave out from_logits=True, or pass the logits that the softmax was taken of",
-        )
-    probabilities = softmax(array).view(_Columns)
-    probabilities.columns = inputs.column_names(logits)
-    return probabilities
-
-
-def _in_unit_interval(array: Array) -> bool:
-    return bool(((array >= 0) & (array <= 1)).all())
-
-
-class _Columns(np.ndarray):
-    """Scores that keep the column names of their frame."""
-
-    columns: tuple[Any, ...] | None = None
-
-
 def _column_names(y_prob: Any, *, vector: bool) -> tuple[str, ...] | None:
     """Return the column names of a frame, or the name of a series; None if there are none."""
     names = (getattr(y_prob, "name", None),) if vector else inputs.column_names(y_prob)
     return names if names and all(isinstance(name, str) and name for name in names) else None
-
-
-def _warn_of_probabilities(y_prob: Any) -> None:
-    """Warn if 1-D log-odds look like probabilities; log-odds of an uncertain model may look the same."""
-    array, _ = inputs.read("y_prob", y_prob)
-    if array.ndim == 1 and array.dtype.kind in "biuf" and array.size >= MANY and _in_unit_interval(array):
-        warnings.warn(
-            "all values of y_prob lie in [0, 1], and from_logits=True takes them for log-odds: leave it out "
-            "if they are probabilities",
-            InputWarning,
-            stacklevel=3,
-        )
 
 
 def refuse_swapped(y_prob: Any, y_true: Any, caller: str) -> None:

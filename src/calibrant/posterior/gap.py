@@ -10,7 +10,7 @@ See docs/methods/default-estimator.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log
@@ -27,7 +27,7 @@ from calibrant.posterior.score_effects import NEARLY_ALL, ScoreEffects
 from calibrant.posterior.variance_time import n_cells, pilot_smooth, pilot_variance, snr_grid, whiten
 from calibrant.score_data import Array, Residuals
 from calibrant.settings import PRIOR
-from calibrant.tasks import CalibrationTask, cached_on_task
+from calibrant.tasks import CalibrationTask, Classes, cached_on_task
 
 # Score effects with less posterior probability are neglected, which saves time.
 NEGLIGIBLE = 0.002
@@ -98,6 +98,8 @@ class Posterior:
         Effective sample size.
     effects : tuple of ScoreEffects or None
         Score effects of each frame; None for frames in which no two rows share a score.
+    classes : Classes
+        How the problems depend on each other, if they are the classes of one model.
     """
 
     z: Array
@@ -106,6 +108,7 @@ class Posterior:
     score: Array
     n: Array
     effects: tuple[ScoreEffects | None, ...] = ()
+    classes: Classes = Classes.EXCLUSIVE
 
     @classmethod
     def of_residuals(cls, flat: Residuals, cells: int, plain: bool = False) -> Posterior:
@@ -150,7 +153,24 @@ class Posterior:
                 for batch in batches
                 for effects_of_problem in batch.effects or (None,) * len(batch.z)
             )
-        return cls(z, scale, mass, score, n, effects)
+        return cls(z, scale, mass, score, n, effects, batches[0].classes)
+
+    def weighted(self, share: Array | None) -> Posterior:
+        """Return the posterior whose errors are multiplied by shares of the classes, relative to their mean.
+
+        A mean of these errors over the classes is the mean by shares. Without shares nothing changes.
+        """
+        if share is None:
+            return self
+        times = share * share.size
+        mass = self.mass * times[:, None]
+        return replace(self, mass=mass, scale=self.scale * times, n=self.n / times)
+
+    @property
+    def _precision(self) -> Array:
+        """The effective sample size divided by the mean variance of an outcome."""
+        total = 1.0 if self.classes is not Classes.SEPARATE else self.mass.sum(axis=-1)
+        return np.asarray((total / self.scale) ** 2 / self.z.shape[-1])
 
     def coarser(self, cells: int) -> Posterior:
         """Return the posterior of the same data on at most `cells` cells, by merging neighbouring cells."""
@@ -172,7 +192,7 @@ class Posterior:
             getattr(self, name)[index] for name in ("z", "scale", "mass", "score", "n")
         )
         effects = tuple(self.effects[i] for i in np.arange(len(self.effects))[index]) if self.effects else ()
-        return Posterior(z, scale, mass, score, n, effects)
+        return Posterior(z, scale, mass, score, n, effects, self.classes)
 
     @cached_property
     def _unit(self) -> Array:
@@ -182,7 +202,7 @@ class Posterior:
     @cached_property
     def process(self) -> Process:
         """Posterior of the smooth component."""
-        return Process.of(self.z, 1 / (self.scale**2 * self.z.shape[-1]))
+        return Process.of(self.z, self._precision)
 
     @property
     def _marginal(self) -> MarginalLikelihoods:
@@ -200,9 +220,8 @@ class Posterior:
         return self._marginal_likelihoods(one_sided=True)
 
     def _marginal_likelihoods(self, one_sided: bool) -> MarginalLikelihoods:
-        precision = 1 / (self.scale**2 * self.z.shape[-1])
         return marginal_likelihoods(
-            self.z, self.mass / self.scale[:, None], precision, PRIOR.counted_uncertainty, one_sided
+            self.z, self.mass / self.scale[:, None], self._precision, PRIOR.counted_uncertainty, one_sided
         )
 
     @property
@@ -505,8 +524,19 @@ def posterior_of(task: CalibrationTask) -> Posterior:
     """
     flats = [residuals.flat for residuals in task.residuals]
     # With clusters the classes may differ in effective sample size; use the number of cells of the smallest.
-    cells = min(int(n_cells(flat.n)[0]) for flat in flats)
-    return Posterior.joined([Posterior.of_residuals(flat, cells) for flat in flats])
+    cells = cells_of(task, [flat.n for flat in flats])
+    joined = Posterior.joined([Posterior.of_residuals(flat, cells) for flat in flats])
+    return replace(joined, classes=task.notion.classes)
+
+
+def cells_of(task: CalibrationTask, sizes: Iterable[Array]) -> int:
+    """Return the number of cells of every problem, from the effective sample sizes.
+
+    It is that of the smallest problem, or of the largest where classes have different rows: those of few rows
+    have small shares.
+    """
+    cells = [int(n_cells(n)[0]) for n in sizes]
+    return max(cells) if task.notion.classes is Classes.SEPARATE else min(cells)
 
 
 class PooledClasses(NamedTuple):
@@ -534,15 +564,16 @@ class PooledClasses(NamedTuple):
         )
 
 
-def pool_classes(terms: Terms, cells: int, classes: int) -> PooledClasses:
+def pool_classes(terms: Terms, cells: int, classes: int, kind: Classes = Classes.EXCLUSIVE) -> PooledClasses:
     """Compute the posterior of several classes from sums of their terms.
 
     Either all classes share the size and the roughness of a smooth gap (pooled), or each class is estimated
-    by itself (unpooled). Two classes are a single problem, because their gaps mirror each other.
+    by itself (unpooled). Two exclusive classes are a single problem, because their gaps mirror each other.
     """
-    # The residuals of a row sum to zero over the classes, so one of the classes is redundant.
-    share = (classes - 1) / classes if classes > 1 else 1.0
-    if classes <= 2:
+    # The residuals of a row sum to zero over exclusive classes, so one of the classes is redundant.
+    exclusive = kind is Classes.EXCLUSIVE
+    share = (classes - 1) / classes if classes > 1 and exclusive else 1.0
+    if classes <= (2 if exclusive else 1):
         certain = np.ones(terms.unpooled_log_bayes_factor.shape)
         return PooledClasses(share * terms.unpooled_log_bayes_factor, certain, certain)
     unpooled_prior = PRIOR.prior_probability_of_unpooled_classes

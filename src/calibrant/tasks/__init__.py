@@ -1,6 +1,14 @@
 """Calibration tasks: a notion of calibration, the classes it refers to, and the score data."""
 
-from calibrant.tasks.notions import Notion, default_notion, get_notion
+from calibrant.tasks.notions import Classes, Notion, default_notion, get_notion
 from calibrant.tasks.task import CalibrationTask, ScoreVectors, cached_on_task
 
-__all__ = ["CalibrationTask", "Notion", "ScoreVectors", "cached_on_task", "default_notion", "get_notion"]
+__all__ = [
+    "CalibrationTask",
+    "Classes",
+    "Notion",
+    "ScoreVectors",
+    "cached_on_task",
+    "default_notion",
+    "get_notion",
+]

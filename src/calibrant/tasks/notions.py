@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,12 +23,29 @@ from calibrant.score_data import OneHot
 Array = NDArray[Any]
 
 # Names of the notions, as users write them.
-NOTIONS = ("binary", "classwise", "confidence", "top:k", "correctness", "canonical")
+NOTIONS = (
+    "binary",
+    "classwise",
+    "confidence",
+    "top:k",
+    "top-label",
+    "multilabel",
+    "correctness",
+    "canonical",
+)
 # Other names that are accepted.
 ALIASES = {"class": "binary", "multiclass": "canonical"}
 # Number of scores (rows times classes) in a block of classes: enough columns for efficient reads, within
 # little memory.
 BLOCK = 1 << 24
+
+
+class Classes(Enum):
+    """How the problems of the classes depend on each other."""
+
+    EXCLUSIVE = "a row has one label, and takes part in the problem of every class"
+    FREE = "a row can have any number of labels"
+    SEPARATE = "a row takes part in the problem of one class"
 
 
 class ScoresAndOutcomes(NamedTuple):
@@ -41,11 +59,14 @@ class ScoresAndOutcomes(NamedTuple):
         Outcomes, of the same shape.
     support : tuple of float
         Smallest and largest score that are possible.
+    rows : array of bool or None
+        Which of all rows take part; None if all do.
     """
 
     score: Array
     outcome: Array | OneHot
     support: tuple[float, float]
+    rows: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +135,8 @@ class Notion(ABC):
         Whether the data are pairs (was the prediction correct, confidence), which no other notion can use.
     canonical : bool
         Whether whole score vectors are compared, so that there are no one-dimensional problems.
+    classes : Classes
+        How the problems of the classes depend on each other.
     """
 
     name: str
@@ -122,6 +145,7 @@ class Notion(ABC):
     tells_accuracy: ClassVar[bool] = False
     correctness_pairs: ClassVar[bool] = False
     canonical: ClassVar[bool] = False
+    classes: ClassVar[Classes] = Classes.EXCLUSIVE
 
     @property
     @abstractmethod
@@ -163,6 +187,10 @@ class Notion(ABC):
         """Norms in which an estimate is available."""
         return ("l1", "l2")
 
+    def problem_labels(self, data: Predictions) -> tuple[Any, ...]:
+        """Return the classes that have a problem."""
+        return data.labels
+
     def max_error(self, norm: str) -> float:
         """Return the largest possible error."""
         return 1.0
@@ -171,22 +199,28 @@ class Notion(ABC):
         """Return the positive class, for notions that evaluate one class; None otherwise."""
         return labels[positive] if self.is_binary and positive is not None else None
 
-    def combine(self, errors: Array, norm: str) -> float:
+    def combine(self, errors: Array, norm: str, share: Array | None = None) -> float:
         """Combine the errors of all problems: mean (l1), root mean square (l2) or maximum (max).
 
         >>> get_notion("classwise").combine(np.array([0.1, 0.3]), "l1")
         0.2
         """
-        return float(errors.item() if errors.size == 1 else combined(errors, norm))
+        return float(errors.item() if errors.size == 1 else combined(errors, norm, share))
 
     def __str__(self) -> str:
         return self.name
 
 
-def combined(errors: Array, norm: str) -> Array:
-    """Combine errors over the classes (last axis): mean (l1), root mean square (l2) or maximum (max)."""
+def combined(errors: Array, norm: str, share: Array | None = None) -> Array:
+    """Combine errors over the classes (last axis): mean (l1), root mean square (l2) or maximum (max).
+
+    The classes have equal shares in the mean unless `share` says otherwise.
+    """
     if norm == "max":
         return np.asarray(errors.max(axis=-1))
+    if share is not None:
+        mean = np.average(errors if norm == "l1" else errors**2, axis=-1, weights=share)
+        return np.asarray(mean if norm == "l1" else np.sqrt(mean))
     return np.asarray(errors.mean(axis=-1) if norm == "l1" else np.sqrt((errors * errors).mean(axis=-1)))
 
 
@@ -295,16 +329,84 @@ class Confidence(Notion):
 
     def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
         """Yield the problem of the predicted class."""
-        score, code = data.score, data.code
-        if score.ndim == 1:
-            # The columns are [1 - p, p], and the first column wins ties.
-            positive = score > 0.5
+        best, largest = _largest(data)
+        yield ScoresAndOutcomes(largest, best == data.code, self.support(len(data.labels)))
+
+
+@dataclass(frozen=True)
+class TopLabel(Notion):
+    """Largest score compared with accuracy among the rows of each predicted class (Gupta and Ramdas 2022).
+
+    The errors of the predicted classes are averaged by their frequency.
+
+    >>> from calibrant.inputs import predictions
+    >>> data = predictions([0, 1, 2], [[0.6, 0.4, 0.0], [0.3, 0.7, 0.0], [0.2, 0.8, 0.0]])
+    >>> [each.score.tolist() for each in get_notion("top-label").problems(data)]
+    [[[0.6]], [[0.7, 0.8]]]
+    """
+
+    name: str = "top-label"
+    classwise = True
+    classes = Classes.SEPARATE
+
+    @property
+    def reading(self) -> NotionWording:
+        """Words for confidence and accuracy."""
+        return replace(_CONFIDENCE, title="top-label")
+
+    @property
+    def top(self) -> int:
+        """Only the largest score."""
+        return 1
+
+    def problem_labels(self, data: Predictions) -> tuple[Any, ...]:
+        """Return the classes that are predicted for some row."""
+        return tuple(data.labels[k] for k in np.unique(_largest(data)[0]))
+
+    def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
+        """Iterate over the problems of the predicted classes."""
+        best, largest = _largest(data)
+        right = best == data.code
+        for k in np.unique(best):
+            rows = best == k
             yield ScoresAndOutcomes(
-                np.where(positive, score, _complement(score)), positive == code, self.support(2)
+                largest[None, rows], right[None, rows], self.support(len(data.labels)), rows
             )
-            return
-        best, largest = data.largest
-        yield ScoresAndOutcomes(largest, best == code, self.support(score.shape[1]))
+
+
+def _largest(data: Predictions) -> tuple[Array, Array]:
+    """Return the first column of the largest score, and that score; a score p stands for [1 - p, p]."""
+    if data.score.ndim == 2:
+        return data.largest
+    positive = data.score > 0.5
+    return positive.astype(np.intp), np.where(positive, data.score, _complement(data.score))
+
+
+@dataclass(frozen=True)
+class Multilabel(Notion):
+    """Score of each class compared with its frequency, where a row can have any number of labels."""
+
+    name: str = "multilabel"
+    classwise = True
+    classes = Classes.FREE
+
+    @property
+    def reading(self) -> NotionWording:
+        """Words for the scores and frequencies of all labels."""
+        return NotionWording("multi-label", negative="without the label", positive="with the label")
+
+    def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
+        """Raise an error for a vector of scores."""
+        if vector:
+            raise InputError("y_prob", "have a column for each label", got="a vector")
+
+    def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
+        """Iterate over blocks of the problems of all labels."""
+        self.check(vector=data.score.ndim == 1, labels=data.labels, positive=None)
+        step = max(1, BLOCK // len(data.score))
+        for first in range(0, data.score.shape[1], step):
+            block = slice(first, first + step)
+            yield ScoresAndOutcomes(data.score[:, block].T, data.code[:, block].T, (0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -409,7 +511,13 @@ def refuse_canonical(notion: Any) -> None:
 
 def check_canonical_options(notion: Any, *, clustered: bool = False, norm: str | None = None) -> None:
     """Raise an error for options that canonical calibration does not support, before any data are read."""
-    if notion is None or not (requested := get_notion(notion)).canonical:
+    if notion is None:
+        return
+    requested = get_notion(notion)
+    if requested.classes is not Classes.EXCLUSIVE and clustered:
+        hint = "the confidence, or each class, can be asked about"
+        raise InputError("cluster", "be left out for this notion", requested.name, hint=hint)
+    if not requested.canonical:
         return
     if clustered:
         hint = "the confidence, or each class, can be asked about"
@@ -419,7 +527,12 @@ def check_canonical_options(notion: Any, *, clustered: bool = False, norm: str |
 
 
 #: The notions that have a fixed name; `top:k` is constructed from its name.
-_FIXED = {notion.name: notion for notion in (Binary(), Classwise(), Confidence(), Correctness(), Canonical())}
+_FIXED: dict[str, Notion] = {
+    notion.name: notion
+    for notion in (
+        *(Binary(), Classwise(), Confidence(), TopLabel(), Multilabel(), Correctness(), Canonical()),
+    )
+}
 
 
 def get_notion(notion: Any) -> Notion:
@@ -473,8 +586,10 @@ def reported_notions(headline: Notion, *, n_classes: int, binary_requested: bool
     With two classes, whose gaps mirror each other, binary and confidence calibration are sufficient. With
     more classes each class is evaluated, and a single class as well if it was requested (`binary_requested`).
     """
-    if headline.correctness_pairs:
+    if headline.correctness_pairs or headline.classes is Classes.FREE:
         return [headline]
+    if headline.classes is Classes.SEPARATE:
+        return [headline, _FIXED["confidence"]]
     if n_classes == 2:
         names = ["binary", "confidence"]
     else:

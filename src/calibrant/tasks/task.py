@@ -18,7 +18,7 @@ from calibrant import inputs
 from calibrant.inputs import Predictions
 from calibrant.parallel import cached_property
 from calibrant.score_data import FINE_UP_TO, Array, Residuals, Sample, ScoreData, across_clusters
-from calibrant.tasks.notions import Notion, check_canonical_options, default_notion, get_notion
+from calibrant.tasks.notions import Classes, Notion, check_canonical_options, default_notion, get_notion
 
 if TYPE_CHECKING:
     from calibrant.score_data.clusters import DesignEffect
@@ -115,10 +115,11 @@ class CalibrationTask:
         weight = _scaled(data.weight, counts=data.counts)
 
         def make() -> Iterator[Sample]:
-            for problem in notion.problems(data):
-                yield Sample(problem.score, problem.outcome, weight, problem.support, data.counts)
+            for score, outcome, support, rows in notion.problems(data):
+                part = weight if weight is None or rows is None else weight[rows]
+                yield Sample(score, outcome, part, support, data.counts)
 
-        description = notion, data.labels, data.positive
+        description = notion, notion.problem_labels(data), data.positive
         rows = ScoreVectors.of(data)
         return cls(*description, make, rows, data.weight, data.cluster, data.counts, data.cautions, data.kept)
 
@@ -192,8 +193,16 @@ class CalibrationTask:
 
     @property
     def has_ties(self) -> bool:
-        """Whether repeated scores are kept apart, for score effects; not with many classes."""
-        return self.notion.size(len(self.labels)) <= FINE_UP_TO
+        """Whether repeated scores are kept apart, for score effects; not with many or weighted classes."""
+        return self.shares is None and self.notion.size(len(self.labels)) <= FINE_UP_TO
+
+    @cached_property
+    def shares(self) -> Array | None:
+        """Share of each class in the mean over the classes, if they have different rows; None if equal."""
+        if self.notion.classes is not Classes.SEPARATE:
+            return None
+        total = np.array([float(problem.bins(np.empty(0)).w[0]) for problem in self.each()])
+        return total / total.sum()
 
     @cached_property
     def designs(self) -> list[DesignEffect] | None:
@@ -215,6 +224,10 @@ class CalibrationTask:
     @property
     def n(self) -> float:
         """Effective sample size."""
+        if self.notion.classes is Classes.SEPARATE:
+            # (sum of w)^2 / sum of w^2 over all problems; n is that of each.
+            total = np.array([float(problem.bins(np.empty(0)).w[0]) for problem in self.each()])
+            return float(total.sum() ** 2 / sum(total**2 / [float(each.n) for each in self.each()]))
         return self.simplex.n if self.notion.canonical else float(np.max(self.blocks[0].n))
 
     @property
@@ -288,6 +301,7 @@ def build_task(
     counts: Any = None,
     percent: bool = False,
     missing: str = "raise",
+    from_logits: bool = False,
     estimator: Any = None,
 ) -> CalibrationTask:
     """Build the task of the arguments of a public function; warn if all scores are 0 or 1.
@@ -295,12 +309,13 @@ def build_task(
     A sketch must have cells for the bins of the `estimator`.
     """
     more: dict[str, Any] = {"counts": counts, "percent": percent, "missing": missing}
+    more["from_logits"] = from_logits
     if is_sketch(y_true):
         sketch = alone(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
         if estimator is not None:
             sketch._check_bins(estimator)
         return sketch._task
-    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
+    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, free=True, **more)
     if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
         # Four steps up: this function, the public one, what checks its keywords, and who called that.
         warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
@@ -328,12 +343,13 @@ def alone(
     counts: Any = None,
     percent: bool = False,
     missing: str = "raise",
+    from_logits: bool = False,
 ) -> Sketch:
     """Return a sketch; refuse what is about rows, and what the sketch was told when it was made."""
     if cluster is not None:
         inputs.refuse_clusters()
     rows = {"y_prob": y_prob, "sample_weight": sample_weight, "counts": counts, "percent": percent or None}
-    rows["missing"] = None if missing == "raise" else missing
+    rows |= {"missing": None if missing == "raise" else missing, "from_logits": from_logits or None}
     for name, value in {**rows, "notion": notion, "labels": labels, "pos_label": pos_label}.items():
         if value is not None:
             raise inputs.InputError(name, "be left out for a sketch, which holds sums of rows")
@@ -353,14 +369,25 @@ def read(
     counts: Any = None,
     percent: bool = False,
     missing: str = "raise",
+    from_logits: bool = False,
+    free: bool = False,
 ) -> inputs.Predictions:
-    """Check labels, scores, weights and clusters."""
+    """Check labels, scores, weights and clusters; with `free`, a row can have several labels."""
     if is_sketch(y_true):
         raise inputs.InputTypeError("y_true", "be labels", y_true, got="a sketch, which has no rows")
     if y_prob is None:
         raise inputs.InputTypeError("y_prob", "be scores", None)
     weights = {"sample_weight": sample_weight, "counts": counts}
     inputs.same_rows(y_true=y_true, y_prob=y_prob, cluster=cluster, groups=groups, **weights)
+    several = notion is not None and get_notion(notion).classes is Classes.FREE
+    if percent and from_logits:
+        raise inputs.InputError("percent", "be False where scores are logits", percent)
+    if from_logits:
+        y_prob = inputs.probabilities(y_prob, free=several)
+    if several:
+        return _read_labels(
+            y_true, y_prob, notion, labels, pos_label, cluster, percent, missing, free, weights
+        )
     # What was right is no class, whatever the confidences are called.
     by_name = notion is None or not get_notion(notion).correctness_pairs
     options = weights | {"labels": labels, "pos_label": pos_label, "missing": missing}
@@ -368,3 +395,28 @@ def read(
     if percent:
         inputs.check_percent(float(data.score.max()))
     return data if cluster is None else inputs.in_clusters(data, cluster)
+
+
+def _read_labels(
+    y_true: Any,
+    y_prob: Any,
+    notion: Any,
+    labels: Any,
+    pos_label: Any,
+    cluster: Any,
+    percent: bool,
+    missing: str,
+    free: bool,
+    weights: dict[str, Any],
+) -> inputs.Predictions:
+    """Check matrices of scores and labels; refuse options that do not go with them."""
+    if not free:
+        hint = "ece, mce, estimate, reliability curves and sketches take matrices of labels"
+        raise inputs.InputError("notion", "be about exclusive classes here", notion, hint=hint)
+    check_canonical_options(notion, clustered=cluster is not None)
+    for name, value in (("pos_label", pos_label), ("percent", percent or None)):
+        if value is not None:
+            raise inputs.InputError(name, "be left out for this notion", value)
+    if missing != "raise":
+        raise inputs.InputError("missing", "be 'raise' for this notion", missing)
+    return inputs.multilabel(y_true, y_prob, labels=labels, **weights)
