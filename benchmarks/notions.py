@@ -6,9 +6,9 @@
 `top-label`: three classes are predicted with frequencies .5, .3 and .2, and a confidence that is uniform on
 [.4, 1]; the accuracy is confidence^g with g = 1.6, 1 and .6 for the three classes. `multilabel`: four
 columns, scores uniform on [0, 1], and frequencies score^g with g = 1.6, 1, .6 and 1; scores and outcomes of a
-row depend on each other by a normal copula of correlation .6. In `calibrated` cells all g are 1. Printed: the share of
-samples whose 95 % interval holds the true error, the share of p-values of at most 5 % (false alarms in the
-calibrated cells, power in the others), the mean width, and the mean estimate beside the truth.
+row depend on each other by a normal copula of correlation .6. In `calibrated` cells all g are 1. Printed:
+the share of samples whose 95 % interval holds the true error, the share of p-values of at most 5 % (false
+alarms in the calibrated cells, power in the others), the mean width, and the mean estimate beside the truth.
 """
 
 from __future__ import annotations

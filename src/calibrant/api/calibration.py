@@ -622,6 +622,7 @@ def assess(
     progress: Progress | bool | None = None,
     percent: bool = False,
     missing: Literal["raise", "drop"] = "raise",
+    from_logits: bool = False,
 ) -> Assessment:
     """Assess the calibration of a model by every notion that applies; for a matrix, mainly of confidence.
 
@@ -631,13 +632,14 @@ def assess(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, counts, labels, pos_label, percent, missing
+    y_true, y_prob, sample_weight, counts, labels, pos_label, percent, missing, from_logits
         As for `ece`.
     cluster : array of shape (N,), optional
         Cluster id of each row; as for `estimate`. Estimates, mean differences, curves and bins account for
         clusters.
-    notion : {"binary", "classwise", "confidence", "canonical"}, optional
-        Notion of the main result; by default that of `ece`. The canonical notion has no curve: figures then
+    notion : {"binary", "classwise", "confidence", "top-label", "canonical"}, optional
+        Notion of the main result; by default that of `ece`. Figures of top-label show confidence.
+        The canonical notion has no curve: figures then
         show confidence (with two classes, the second class), and `probability_transfer` tells between which
         classes the scores misplace probability.
     groups : array of shape (N,) or mapping, optional
@@ -700,12 +702,13 @@ def assess(
         "tolerance": None if tolerance is None else inputs.level(tolerance, "tolerance"),
         "progress": inputs.progress(progress),
     }
+    more: dict[str, Any] = {"percent": percent, "missing": missing, "from_logits": from_logits}
     if is_sketch(y_true):
-        sketch = alone(y_true, *rows, counts=counts, percent=percent, missing=missing)
+        sketch = alone(y_true, *rows, counts=counts, **more)
         if not (groups is None or isinstance(groups, Mapping)):
             raise inputs.InputTypeError("groups", "map the names of groups to sketches", groups)
         return assess_sketch(sketch, groups=groups, **options)
-    data = read(y_true, *rows, groups, counts=counts, percent=percent, missing=missing)
+    data = read(y_true, *rows, groups, counts=counts, **more)
     return assess_predictions(
         data,
         default_notion(notion, vector=data.score.ndim == 1),

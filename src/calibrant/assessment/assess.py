@@ -434,7 +434,10 @@ def _rows_of_classes(
     data, names, adjustments = material.data, material.names, ClusterAdjustment.of(task)
     order, adjusted = by_class.worst_first, false_discovery(by_class.p_values)
     labels = None
-    if data is not None:
+    if task.shares is not None and data is not None:
+        labels = task.shares * data.n_rows
+        names = tuple(names[data.labels.index(label)] for label in task.labels)
+    elif data is not None:
         labels = np.bincount(data.code.astype(np.intp), data.weight if data.counts else None, len(names))
     rows, others = [], order[N_CLASSES:]
     for k in order[:N_CLASSES]:
@@ -524,7 +527,8 @@ def _scores(tasks: Sequence[CalibrationTask], names: tuple[str, ...], data: Pred
     """Return proper scores: of the class asked about, of all classes, of the prediction."""
     scores: list[decomposition.Score] = []
     tempered = None
-    single = [task for task in tasks if not task.notion.canonical]
+    classwise = CalibrationTask.of(data, get_notion("classwise"))
+    single = [classwise if task.shares is not None else task for task in tasks if not task.notion.canonical]
     for task in sorted(single, key=lambda q: (not q.notion.is_binary, not q.notion.classwise)):
         if not task.notion.classwise:
             top = task.notion.top

@@ -14,9 +14,10 @@ from calibrant.curves import ByClass
 from calibrant.estimators.base import positions
 from calibrant.inputs import PREDICTED, Predictions, are_usual, decided
 from calibrant.inputs.wording import count, counted, short
+from calibrant.posterior.log_odds.cells import NEAREST, expit, log_odds
 from calibrant.score_data import Cells
 from calibrant.settings import REPORT
-from calibrant.tasks import Notion
+from calibrant.tasks import Notion, get_notion
 
 if TYPE_CHECKING:
     from calibrant.sketch import Sketch
@@ -27,6 +28,8 @@ LOOKED = 1_000_000
 DISCRETE_ROWS = 5
 # Scores are saturated this close to 0 or 1, which is worth a caution above this share of them.
 SATURATION_DISTANCE, SATURATED_SHARE = 1e-3, 0.5
+# A shift explains the error if the band of the curve holds it at this share of the rows.
+SHIFTED_SHARE = 0.95
 # Weights are uneven below this effective sample size per row, and integer weights look like counts up to this
 # number of distinct scores per row.
 UNEVEN_WEIGHTS, AGGREGATED_SCORES = 0.5, 0.75
@@ -90,6 +93,7 @@ def cautions(assessment: Assessment, seen: DataFacts) -> Iterator[str]:
     if assessment.n < UNEVEN_WEIGHTS * assessment.rows:
         rows, n = counted(assessment.rows, "row"), count(round(assessment.n))
         yield f"Weights are uneven: {rows}, effective sample size {n}."
+    yield from _prior_shift(assessment)
     if seen.tabulated:
         yield (
             "The weights look like counts of an aggregated table: all are whole numbers, and no score occurs "
@@ -117,6 +121,29 @@ def cautions(assessment: Assessment, seen: DataFacts) -> Iterator[str]:
             if seen.impossible
             else "The log loss is infinite as far as a sketch knows: a score that rounds to 1 was wrong, and "
             "what was left to the other classes is not kept."
+        )
+
+
+def _prior_shift(assessment: Assessment) -> Iterator[str]:
+    """Yield the advice to adjust the class frequencies, if a shift of the log-odds explains the error.
+
+    The slope is consistent with 1, and the band of the curve holds the shifted scores of nearly all rows.
+    """
+    read, curve = assessment.clinical, assessment.curve
+    if read is None or read.intercept is None or read.slope is None or isinstance(curve, ByClass):
+        return
+    wording = get_notion(assessment.curve_notion).reading
+    shift, slope = read.intercept, read.slope
+    rejected = assessment.estimate.p_value <= 1 - assessment.level and not shift.low <= 0 <= shift.high
+    if wording.about_confidence or not rejected or not slope.low <= 1 <= slope.high:
+        return
+    shifted = expit(log_odds(curve.score, NEAREST) + shift.value)
+    held = (curve.low <= shifted) & (shifted <= curve.high)
+    if np.average(held, weights=curve.density) >= SHIFTED_SHARE:
+        yield (
+            f"A shift of the log-odds by {shift.value:.2f} explains the error (slope {slope.value:.2f}, "
+            f"{slope.low:.2f} to {slope.high:.2f}). If classes were resampled or weighted in the training, "
+            "or have other frequencies now, calibrant.PriorShift adjusts the scores without labels."
         )
 
 

@@ -29,6 +29,7 @@ DATA = (
     "scores",
     "pair",
     "percent",
+    "from_logits",
     "pos_label",
     "sample_weight",
     "counts",
@@ -229,6 +230,9 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "the star stands for the class. May be repeated.  [default: p_*, prob_*, score, ...]",
     ),
     "pair": _pair,
+    "from_logits": click.option(
+        "--from-logits", is_flag=True, help="Scores are log-odds (one column) or logits (several)."
+    ),
     "percent": click.option("--percent", is_flag=True, help="Scores are percentages, from 0 to 100."),
     "pos_label": click.option(
         "--pos-label",

@@ -34,7 +34,7 @@ DECISIONS = ("regret", "regret_curve", "best_threshold")
 #: Options that say which columns a file has, and how they are written.
 COLUMNS = (
     *("label", "scores", "pos_label", "sample_weight", "counts"),
-    *("groups", "by", "cluster", "format", "percent", "drop_missing", "log"),
+    *("groups", "by", "cluster", "format", "percent", "from_logits", "drop_missing", "log"),
 )
 #: Functions whose results name classes.
 NAMED = (
@@ -126,7 +126,12 @@ def settled(given: dict[str, Any], *, single_score: bool = False) -> dict[str, A
     A notion that the library does not know is refused before anything is read, and so is the
     canonical notion if the command measures `single_score` at a time or the other options do.
     """
-    from calibrant.tasks.notions import check_canonical_options, get_notion, refuse_canonical
+    from calibrant.tasks.notions import (
+        check_canonical_options,
+        get_notion,
+        refuse_canonical,
+        refuse_matrices,
+    )
 
     if given.get("log") is not None:
         given = _settled_log(given)
@@ -140,6 +145,7 @@ def settled(given: dict[str, Any], *, single_score: bool = False) -> dict[str, A
     with refusing():
         if given["notion"] is not None:
             notion = get_notion(given["notion"])
+            refuse_matrices(notion)
             if correct is not None and not notion.correctness_pairs:
                 raise click.UsageError(f"--correct and --confidence are no columns of --notion {notion}")
         if single_score:
@@ -205,6 +211,7 @@ def _asked(given: dict[str, Any], *, labelled: bool = True) -> ColumnRequest:
     options = ("label", "scores", "sample_weight", "counts", "groups", "cluster", "notion")
     roles: dict[str, Any] = {role: given.get(role) for role in options}
     roles |= {"positive": given["pos_label"], "percent": given["percent"], "by": given.get("by", ())}
+    roles["from_logits"] = bool(given.get("from_logits"))
     missing = "drop" if given.get("drop_missing") else "raise"
     return ColumnRequest(**roles, labelled=labelled, missing=missing)
 
@@ -483,7 +490,7 @@ def read_source(
         or bool(given.get("by"))
         or given.get("log") is not None
         or given.get("cluster") is not None
-        or (notion is not None and get_notion(notion).canonical)
+        or (notion is not None and get_notion(notion).needs_rows)
     )
     large, size = False, ""
     if file != "-" and not as_rows:

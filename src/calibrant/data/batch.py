@@ -267,6 +267,8 @@ def matrix_of(rows: BatchRows, roles: ColumnRoles, *, by_class: bool = False) ->
     columns = [rows.numbers[name] for name in roles.scores.names]
     if roles.percent:
         columns = [inputs.shares(column) for column in columns]
+    if roles.from_logits:
+        return inputs.probabilities(columns[0] if len(columns) == 1 else np.column_stack(columns))
     if len(columns) == 1:
         return columns[0]
     if not by_class:

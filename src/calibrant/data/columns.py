@@ -59,6 +59,7 @@ class ColumnRequest:
     counts: str | None = None
     by: tuple[str, ...] = ()  # columns whose combinations are groups
     missing: str = "raise"  # what is done about rows without a label: "raise" or "drop"
+    from_logits: bool = False  # whether scores are log-odds or logits
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ class ColumnRoles:
     counts: str | None = None
     by: tuple[str, ...] = ()
     drop: bool = False  # whether rows without a label are left out
+    from_logits: bool = False
 
     @property
     def weight(self) -> str | None:
@@ -172,7 +174,10 @@ def roles_of(header: ColumnHeader, requested: ColumnRequest) -> ColumnRoles:
     taken = {name for name in (label, sample_weight, counts, groups, cluster, *by) if name is not None}
     scores = _scores(header, requested.scores, taken, in_order=requested.labels is None)
     drop = label is not None and requested.missing == "drop"
-    return ColumnRoles(label, scores, sample_weight, groups, cluster, requested.percent, counts, by, drop)
+    if requested.percent and requested.from_logits:
+        raise InputError("percent", "be left out where scores are logits")
+    more = requested.percent, counts, by, drop, requested.from_logits
+    return ColumnRoles(label, scores, sample_weight, groups, cluster, *more)
 
 
 def class_column(name: str) -> tuple[str, str] | None:

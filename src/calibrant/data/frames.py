@@ -68,7 +68,8 @@ def from_frame(frame: Any, *, scores: Any, n_classes: int | None, **others: Any)
     if not isinstance(scores, Sequence) or not scores:
         raise InputTypeError("scores", "be a column, columns or a pattern", scores)
     requested = ColumnRequest(scores=(scores,) if isinstance(scores, str) else tuple(scores), **others)
-    notions.refuse_canonical(requested.notion)
+    notions.refuse_without_rows(requested.notion)
+    notions.refuse_matrices(requested.notion)
     frame = open_frame(frame)
     try:
         # In the order of their classes, also where `labels` names these.

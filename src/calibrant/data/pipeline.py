@@ -147,7 +147,8 @@ def stream(
     """Return the sums of files, by group."""
     if requested.cluster is not None:
         inputs.refuse_clusters()
-    notions.refuse_canonical(requested.notion)
+    notions.refuse_without_rows(requested.notion)
+    notions.refuse_matrices(requested.notion)
     if batch_rows is not None:
         inputs.positive_int("batch_rows", batch_rows)
     sources = [described(file, format) for file in expanded(paths, format)]

@@ -227,16 +227,16 @@ def independent(
     of independent classes. With its largest possible value the test is conservative.
     """
     n_classes, cells, sets = len(single_class.steps), single_class.cells, MANY_CLASS_DATA_SETS
-    kind, shares = single_class.kind, single_class.shares
+    kind, class_shares = single_class.kind, single_class.shares
     observed, sums, bayes_factors = _RunningSums(1, kind), _RunningSums(sets * PERMUTATIONS, kind), []
     drawn = parallel_map(single_class.draw, range(n_classes))
     for k, (test, rng) in enumerate(zip(drawn, single_class.rngs, strict=True)):
         single_class.first.append(test.simulated)
-        share = None if shares is None else shares[k : k + 1] * (n_classes / shares.sum())
-        observed.add(_ClassSums.of(replace(test.observed, classes=kind).weighted(share), norm))
+        part = None if class_shares is None else class_shares[k : k + 1] * n_classes
+        observed.add(_ClassSums.of(replace(test.observed, classes=kind).weighted(part), norm))
         bayes_factors.append(test.first.log_bayes_factor)
         order = np.concatenate([rng.permutation(sets) for _ in range(PERMUTATIONS)])
-        sums.add(_ClassSums.of(replace(test.first, classes=kind).weighted(share), norm, sets), order)
+        sums.add(_ClassSums.of(replace(test.first, classes=kind).weighted(part), norm, sets), order)
         step()
     sums.widen(dependence)
     pooled = np.append(sums.log_bayes_factor(cells, n_classes), observed.log_bayes_factor(cells, n_classes))

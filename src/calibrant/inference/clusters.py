@@ -36,7 +36,7 @@ from calibrant.score_data import (
 )
 from calibrant.score_data.clusters import DesignEffect, cells_of, correlation, effective_clusters
 from calibrant.score_data.draws import broadcast_probability
-from calibrant.tasks import CalibrationTask
+from calibrant.tasks import CalibrationTask, Classes
 
 # Random numbers drawn at once.
 AT_ONCE_NUMBERS = 1 << 22
@@ -78,7 +78,8 @@ class ClusterAdjustment:
         """Return the adjustment of each problem."""
         cluster, designs, n = task.cluster, task.designs, task.n
         if cluster is None or designs is None:
-            return [cls(problem, n) for problem in task.problems]
+            separate = task.notion.classes is Classes.SEPARATE
+            return [cls(problem, float(problem.n) if separate else n) for problem in task.problems]
         clusters = effective_clusters(cluster, task.weight)
         return [
             cls(CorrelatedRows.of(problem, cluster), n / design.effect, design, clusters)

@@ -396,9 +396,10 @@ def _by_class(
     estimates: dict[Any, Estimate | Callable[[], Estimate]] = {}
     for k, (label, adjustment) in enumerate(zip(task.labels, adjustments, strict=True)):
         inflation = adjustment.tail_inflation(plan.level, plan.estimator)
+        n = task.n if task.shares is None else adjustment.n
         class_estimate = partial(
             _single_class, plan, float(errors[k]), adjustment.n, inflation,
-            posterior[k : k + 1], single_class[k], n=task.n, label=label, clusters=task.clusters,
+            posterior[k : k + 1], single_class[k], n=n, label=label, clusters=task.clusters,
         )  # fmt: skip
         # A deferred estimate must not keep the rows of its class in memory.
         estimates[label] = (

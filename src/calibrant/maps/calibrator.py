@@ -24,9 +24,11 @@ from calibrant.maps.score_map import NotFittedError, ScoreMap
 from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array, Sample
 from calibrant.score_data.simplex import Simplex, class_order
-from calibrant.tasks import CalibrationTask, get_notion
+from calibrant.tasks import CalibrationTask, Classes, get_notion
 
 Monotone = Literal["auto"] | bool
+# Predicted classes with fewer rows share a map of the confidence.
+FEW_PREDICTED = 50
 # Methods that take `monotone`.
 BENDING = ("auto", "spline")
 # Methods that have `coef_` and `intercept_`.
@@ -55,6 +57,11 @@ class Calibrator(ScoreMap):
         The class of each column, as in `calibrant.ece`.
     pos_label : label, optional
         The positive class of 1-D scores, as in `calibrant.ece`.
+    notion : {"top-label", "multilabel"}, optional
+        "top-label" fits one map of the confidence for each predicted class; classes that are predicted for
+        fewer than 50 rows share a map of all rows. `predict_proba` then returns the probability that the
+        predicted class is right, one for each row. "multilabel" takes a matrix of labels and maps each column
+        by itself, whatever the sum of a row.
     class_names : sequence or mapping, optional
         Names of the classes in the printed calibrator: in the order of the columns (1-D scores: negative,
         positive), or by label.
@@ -91,7 +98,7 @@ class Calibrator(ScoreMap):
     True
     """
 
-    _parameters = ("method", "monotone", "from_logits", "labels", "pos_label", "class_names")
+    _parameters = ("method", "monotone", "from_logits", "labels", "pos_label", "class_names", "notion")
     _file = SavedCalibrator
     classes_: tuple[Any, ...]
     class_names_: tuple[str, ...] | None
@@ -106,6 +113,7 @@ class Calibrator(ScoreMap):
         labels: Sequence[Hashable] | None = None,
         pos_label: Hashable = None,
         class_names: Sequence[str] | Mapping[Any, str] | None = None,
+        notion: str | None = None,
     ) -> None:
         self.method = canonical_name(method)
         self.monotone = monotone
@@ -113,6 +121,7 @@ class Calibrator(ScoreMap):
         self.labels = labels
         self.pos_label = pos_label
         self.class_names = class_names
+        self.notion = notion
         self._problems: list[BinaryProblem] = []
         self._forms: list[Form] = []
         self._bands: list[dict[float, Band]] = []
@@ -168,9 +177,15 @@ class Calibrator(ScoreMap):
         Calibrator('sigmoid', n=4)
         """
         refuse_swapped(y_prob, y_true, "fit")
+        if self._free:
+            weights = {"sample_weight": sample_weight, "counts": counts}
+            data = inputs.multilabel(y_true, self._read(y_prob), labels=self.labels, **weights)
+            self._fit_predictions(data)
+            self.columns_ = _column_names(y_prob, vector=False)
+            return self
         data = inputs.predictions(
             y_true,
-            inputs.probabilities(y_prob, refuse=True) if self.from_logits else y_prob,
+            self._read(y_prob),
             sample_weight=sample_weight,
             counts=counts,
             labels=self.labels,
@@ -227,6 +242,8 @@ class Calibrator(ScoreMap):
         self._set_classes(data.labels)
         self._vector = data.score.ndim == 1
         self._positive = data.positive
+        if self._kind is not Classes.EXCLUSIVE:
+            return self._fit_related(data)
         two = self._vector or len(data.labels) == 2
         self.notion_ = "class" if two else "classwise"
         method = METHODS[self.method]
@@ -245,6 +262,39 @@ class Calibrator(ScoreMap):
             rows = replace(rows, weight=rows.weight / effect, square=rows.square / effect)
         self._problems, self._forms, self._bands = [], [], []
         self._multiclass = method.fit_multiclass(rows).ordered(place)
+        return self
+
+    @property
+    def _kind(self) -> Classes:
+        """How the classes depend on each other."""
+        return Classes.EXCLUSIVE if self.notion is None else get_notion(self.notion).classes
+
+    @property
+    def _free(self) -> bool:
+        """Whether a row can have any number of labels."""
+        return self._kind is Classes.FREE
+
+    def _read(self, y_prob: Any) -> Any:
+        """Return scores as they are, or the probabilities of logits."""
+        return inputs.probabilities(y_prob, free=self._free, refuse=True) if self.from_logits else y_prob
+
+    def _fit_related(self, data: Predictions) -> Self:
+        """Fit a map for each column of several labels, or for each predicted class."""
+        if self._vector:
+            raise InputError("y_prob", "have a column for each class with this notion", got="a vector")
+        if METHODS[self.method].fit_binary is None:
+            raise InputError("method", "be a map of one score with this notion", self.method)
+        task = CalibrationTask.of(data, get_notion(self.notion))
+        if self._free:
+            return self._fit_each(task)
+        self._fit_each(task)
+        own = zip(task.labels, task.problems, self._problems, self._forms, self._bands, strict=True)
+        fitted = {label: parts for label, rows, *parts in own if rows.n >= FEW_PREDICTED}
+        self._fit_each(CalibrationTask.of(data, get_notion("confidence")))
+        shared = [self._problems[0], self._forms[0], self._bands[0]]
+        parts = [fitted.get(label, shared) for label in data.labels]
+        self._problems, self._forms, self._bands = (list(each) for each in zip(*parts, strict=True))
+        self.notion_ = task.notion.name
         return self
 
     def _fit_each(self, task: CalibrationTask) -> Self:
@@ -291,7 +341,9 @@ class Calibrator(ScoreMap):
             return self._multiclass.probability(score)
         columns = zip(self._forms, self._columns(score), strict=True)
         each = self._joined([form.probability(column) for form, column in columns])
-        if len(self._forms) == 1:
+        if self._kind is Classes.SEPARATE:
+            return _of_largest(each, score)
+        if len(self._forms) == 1 or self._kind is not Classes.EXCLUSIVE:
             return each
         total = each.sum(axis=1, keepdims=True)
         return np.where(total > 0, each / np.where(total > 0, total, 1.0), 1 / each.shape[1])
@@ -337,6 +389,8 @@ class Calibrator(ScoreMap):
         else:
             ends = [self._band(k, level).ends(column) for k, column in enumerate(self._columns(score))]
             low, high = (self._joined(end_columns) for end_columns in zip(*ends, strict=True))
+            if self._kind is Classes.SEPARATE:
+                low, high = _of_largest(low, score), _of_largest(high, score)
         # The upper end of the positive class is the lower end of the negative class.
         return np.minimum(np.minimum(low, high), middle), np.maximum(np.maximum(low, high), middle)
 
@@ -395,7 +449,9 @@ class Calibrator(ScoreMap):
     @classmethod
     def _restored(cls, saved: SavedCalibrator) -> Self:
         """Return the calibrator of a file."""
+        kind = get_notion(saved.notion).classes
         made = cls(saved.method, from_logits=saved.from_logits, class_names=saved.class_names)
+        made.notion = None if kind is Classes.EXCLUSIVE else saved.notion
         made.classes_, made.class_names_ = saved.classes, saved.class_names
         made.n_, made.columns_ = saved.n, saved.columns
         made.notion_ = get_notion(saved.notion).name
@@ -483,6 +539,8 @@ class Calibrator(ScoreMap):
 
     def _columns(self, score: Array) -> list[Array]:
         """Return the scores that are passed to each map."""
+        if self._kind is Classes.SEPARATE:
+            return [score.max(axis=1)] * len(self._forms)
         if self._vector:
             return [score]
         if len(self._forms) == 1:
@@ -491,6 +549,8 @@ class Calibrator(ScoreMap):
 
     def _joined(self, columns: Sequence[Array]) -> Array:
         """Return the values of the maps in the shape of the scores; one map covers two classes."""
+        if self._kind is not Classes.EXCLUSIVE:
+            return np.stack(columns, axis=1)
         if self._vector:
             return columns[0]
         if len(columns) == 1:
@@ -524,8 +584,10 @@ class Calibrator(ScoreMap):
         """Validate new scores and put the columns of a frame in the order of the classes."""
         self._check_fitted()
         names = inputs.column_names(y_prob)
-        scores = inputs.probabilities(y_prob, refuse=True) if self.from_logits else y_prob
-        score = inputs.unlabelled(scores, percent=self._are_percentages(percent)).score
+        if self._free:
+            score: Array = np.asarray(inputs.scores("y_prob", self._read(y_prob)))
+        else:
+            score = inputs.unlabelled(self._read(y_prob), percent=self._are_percentages(percent)).score
         size = len(self.classes_)
         if (score.ndim == 1) != self._vector or (not self._vector and score.shape[1] != size):
             shape = "be a vector" if self._vector else f"have {size} columns"
@@ -554,6 +616,11 @@ class Calibrator(ScoreMap):
     def _check_fitted(self) -> None:
         if not hasattr(self, "classes_"):
             raise NotFittedError
+
+
+def _of_largest(values: Array, score: Array) -> Array:
+    """Return the value of each row in the first column of its largest score."""
+    return np.asarray(np.take_along_axis(values, score.argmax(axis=1)[:, None], axis=1)[:, 0])
 
 
 def _against_others(classes: tuple[Any, ...], positive: int) -> tuple[Any, Any]:

@@ -22,8 +22,8 @@ from calibrant.maps.calibrator import Monotone
 from calibrant.score_data import Array, Cells, Layout, OneHot, Sample
 from calibrant.sketch.cell_sums import add_in_place, check_scale, copy_cells, empty_cells, layout_of
 from calibrant.sketch.totals import Totals
-from calibrant.tasks import CalibrationTask, default_notion, get_notion
-from calibrant.tasks.notions import Notion, refuse_canonical
+from calibrant.tasks import CalibrationTask, Classes, default_notion, get_notion
+from calibrant.tasks.notions import Notion, refuse_without_rows
 
 if TYPE_CHECKING:
     from calibrant.assessment import Assessment
@@ -89,7 +89,7 @@ class Sketch(Printed):
         pos_label: Hashable = None,
         class_names: Sequence[str] | Mapping[Any, str] | None = None,
     ) -> None:
-        refuse_canonical(notion)
+        refuse_without_rows(notion)
         self._known_notion = None if notion is None else get_notion(notion)
         self._n_classes = None if n_classes is None else inputs.positive_int("n_classes", n_classes, 2)
         # Kept for every later update, so what can be read only once is read now.
@@ -185,19 +185,20 @@ class Sketch(Printed):
         counts: ArrayLike | None = None,
         percent: bool = False,
         missing: Missing = "raise",
+        from_logits: bool = False,
     ) -> Self:
         """Add predictions; returns the sketch itself. Rows that are refused leave it as it was.
 
         Rows and `counts` of rows go together; `sample_weight` are importance weights, for all updates
         or for none. With `percent`, scores are percentages, from 0 to 100. With
         `missing="drop"`, rows without a label are left out and counted in `totals.dropped`; an update may
-        consist of such rows alone.
+        consist of such rows alone. With `from_logits`, scores are log-odds or logits.
 
         Parameters
         ----------
         y_true, y_prob
             Labels and scores, as for `calibrant.ece`.
-        sample_weight, counts, percent, missing
+        sample_weight, counts, percent, missing, from_logits
             As for `calibrant.ece`.
 
         Returns
@@ -205,6 +206,11 @@ class Sketch(Printed):
         Sketch
             The sketch itself.
         """
+        several = self._known_notion is not None and self._known_notion.classes is Classes.FREE
+        if from_logits:
+            y_prob = inputs.probabilities(y_prob, free=several)
+        if several:
+            return self._take(self._several(y_true, y_prob, sample_weight, counts, percent, missing))
         labelled = inputs.read_labels(y_true, missing)[1]
         if labelled is not None and not labelled.any():
             counted = None if counts is None else ("counts", inputs.read("counts", counts)[0])
@@ -224,6 +230,19 @@ class Sketch(Printed):
             return self._take(data)
         self._check_pair(data)
         return self._take(_reordered(data, self.labels))
+
+    def _several(
+        self, y_true: Any, y_prob: Any, sample_weight: Any, counts: Any, percent: bool, missing: str
+    ) -> Predictions:
+        """Check matrices of scores and labels, of rows that can have any number of labels."""
+        if percent or missing != "raise":
+            name, value = ("percent", percent) if percent else ("missing", missing)
+            raise inputs.InputError(name, "be left out for this notion", value)
+        weights = {"sample_weight": sample_weight, "counts": counts}
+        data = inputs.multilabel(y_true, y_prob, labels=self._given["labels"], **weights)
+        if self._cells is not None and data.labels != self.labels:
+            raise inputs.InputError("labels", f"be {inputs.show(*self.labels)}", data.labels)
+        return data
 
     def _add_dropped(self, rows: int) -> Self:
         """Count rows that were left out because they have no label; returns the sketch itself."""
@@ -302,7 +321,7 @@ class Sketch(Printed):
     def _sums_of(self, data: Predictions, layout: Layout) -> Iterator[tuple[Any, Cells]]:
         """The sums of new rows, a few problems at a time, and where they belong."""
         first = 0
-        for score, outcome, support in self._notion.problems(data):
+        for score, outcome, support, _ in self._notion.problems(data):
             if score.ndim == 1:
                 yield ..., Cells.of(Sample(score, outcome, data.weight, support, data.counts), layout)
                 continue

@@ -73,6 +73,9 @@ class Totals:
         Totals(rows=3, weight=3.0, right=2.0, log_loss=0.98..., impossible=1.0, brier=2.625,
         renormalised=0, dropped=0)
         """
+        if data.code.ndim == 2:  # of several labels, no single one is right
+            weight = float(len(data.code) if data.weight is None else data.weight.sum())
+            return cls(data.n_rows, weight, 0.0, 0.0, 0.0, 0.0)
         sums = row_totals(data.score, data.code, data.weight)[1:]
         return cls(data.n_rows, *sums, data.renormalised, data.dropped)
 

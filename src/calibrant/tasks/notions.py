@@ -183,6 +183,11 @@ class Notion(ABC):
         return n_classes if self.classwise else 1
 
     @property
+    def needs_rows(self) -> bool:
+        """Whether sums over rows are not enough."""
+        return self.canonical or self.classes is Classes.SEPARATE
+
+    @property
     def norms(self) -> tuple[str, ...]:
         """Norms in which an estimate is available."""
         return ("l1", "l2")
@@ -509,6 +514,21 @@ def refuse_canonical(notion: Any) -> None:
         raise canonical_not_supported(requested)
 
 
+def refuse_matrices(notion: Any) -> None:
+    """Raise an error where each row has one label, as in a file or a frame, for several labels of a row."""
+    if notion is not None and (requested := get_notion(notion)).classes is Classes.FREE:
+        hint = "pass arrays to ece, estimate or Sketch.update, or ask for binary of one column"
+        raise InputError("notion", "be about one label of each row here", requested.name, hint=hint)
+
+
+def refuse_without_rows(notion: Any) -> None:
+    """Raise an error for notions that need rows, where these become sums."""
+    refuse_canonical(notion)
+    if notion is not None and (requested := get_notion(notion)).needs_rows:
+        hint = "ece, estimate, assess and reliability curves take rows"
+        raise InputError("notion", "be known from sums over rows", requested.name, hint=hint)
+
+
 def check_canonical_options(notion: Any, *, clustered: bool = False, norm: str | None = None) -> None:
     """Raise an error for options that canonical calibration does not support, before any data are read."""
     if notion is None:
@@ -570,11 +590,14 @@ def default_notion(notion: Any, *, vector: bool, pairs: bool = False) -> Notion:
 def curve_notion(headline: Notion, *, n_classes: int) -> Notion:
     """Return the notion of the curve that is shown with a headline notion.
 
-    It is the headline itself, except for canonical calibration, which has no curve.
+    It is the headline itself, except for canonical calibration, which has no curve, and for top-label
+    calibration, of which confidence shows all rows.
 
     >>> str(curve_notion(get_notion("canonical"), n_classes=3))
     'confidence'
     """
+    if headline.classes is Classes.SEPARATE:
+        return _FIXED["confidence"]
     if not headline.canonical:
         return headline
     return _FIXED["binary" if n_classes == 2 else "confidence"]
