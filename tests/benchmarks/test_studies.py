@@ -286,6 +286,26 @@ def test_the_study_of_clusters_measures_the_size_of_the_test():
     assert study("clusters").size_cell((20, 0.5, "shared", 20)) <= 0.3
 
 
+@pytest.mark.parametrize("kind", ["known", "source", "calibrator", "classes"])
+def test_the_study_of_shifted_priors(kind):
+    held, width, error = study("prior_shift").one_cell(((kind, 2.0, 0.3, 300), 2))
+    assert held in (0.0, 0.5, 1.0)
+    assert 0.02 < width < 0.5
+    assert error < width
+
+
+@pytest.mark.parametrize("notion", ["top-label", "multilabel"])
+def test_the_study_of_notions(notion):
+    notions = study("notions")
+    assert notions.truth(notion, "calibrated") == 0
+    label, score = notions.draw(np.random.default_rng(0), notion, "miscalibrated", 100_000)
+    binned = calibrant.ece(label, score, notion=notion, estimator="uniform:20")
+    assert binned == pytest.approx(notions.truth(notion, "miscalibrated"), abs=0.005)
+    held, rejected, width, value = notions.one_cell(((notion, "miscalibrated", 300), 1))
+    assert {held, rejected} <= {0.0, 1.0}
+    assert abs(value - notions.truth(notion, "miscalibrated")) < width
+
+
 def test_the_study_of_maps_has_enough_families():
     maps = study("maps")
     assert len(maps.FAMILIES) >= 16 + 8

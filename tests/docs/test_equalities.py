@@ -40,6 +40,9 @@ DEBIASED = 'calibrant.ece(y, P, estimator="debiased:15", norm="l2")'
 MAPIE = 'calibrant.ece(y, np.nextafter(p, 0), estimator="uniform:49")'
 KS = 'calibrant.ece(y, p, estimator="ks") / (np.sqrt(np.sum(p * (1 - p))) / len(p))'
 SMOOTH = 'calibrant.ece(y, p, estimator="smooth")'
+TOP_LABEL = (
+    'mean_of_classes(calibrant.estimate(y, np.nextafter(P, 0), notion="top-label", estimator="uniform:49"))'
+)
 WALL = 'calibrant.ece([1, 1, 1, 0], [0, 0, .5, .5], estimator="smooth")'
 
 
@@ -115,6 +118,16 @@ def test_uniform_bins_of_a_matrix():
     assert answer(AVERAGE, y, score) == pytest.approx(gap.mean(), abs=1e-12)
     each = [l1(score[:, k], (y == k).astype(int)) for k in range(3)]
     assert answer(CLASSWISE, y, score) == pytest.approx(np.mean(each), abs=1e-12)
+
+
+def test_the_top_label_error_of_mapie():
+    y, score = matrix()
+    largest, best = score.max(axis=1), score.argmax(axis=1)
+    each = [
+        l1(largest[best == k], (y[best == k] == k).astype(int), 49, right=True)
+        for k in np.unique(best).tolist()
+    ]
+    assert answer(TOP_LABEL, y, score) == pytest.approx(np.mean(each), abs=1e-12)
 
 
 def test_one_score_as_confidence():
@@ -260,10 +273,16 @@ def by_calibration():
 
 
 def by_mapie():
-    from mapie.metrics.calibration import expected_calibration_error, kolmogorov_smirnov_statistic
+    from mapie.metrics.calibration import (
+        expected_calibration_error,
+        kolmogorov_smirnov_statistic,
+        top_label_ece,
+    )
 
     y, p = binary()
     yield answer(MAPIE, y, p), expected_calibration_error(y, p, num_bins=50), 1e-9
+    many, score = matrix()
+    yield answer(TOP_LABEL, many, score), top_label_ece(many, score, num_bins=50), 1e-9
     yield answer(KS, y, p), kolmogorov_smirnov_statistic(y, p), 1e-6  # it adds noise against ties
 
 

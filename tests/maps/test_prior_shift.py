@@ -4,6 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import class_likelihood_ratios
+from sklearn.naive_bayes import GaussianNB
 
 import calibrant
 from calibrant import Calibrator, InputError, PriorShift
@@ -55,6 +58,34 @@ def bayes(score, train, target):
 )
 def test_known_frequencies_follow_bayes_theorem(options):
     np.testing.assert_allclose(PriorShift(**options).predict_proba(GRID), bayes(GRID, 0.4, 0.1), atol=1e-12)
+
+
+def test_it_is_what_scikit_learn_computes_with_other_priors():
+    rng = np.random.default_rng(0)
+    label = np.arange(3).repeat(50)
+    X = rng.normal(size=(150, 2)) + label[:, None]
+    train, target = [1 / 3] * 3, [0.7, 0.2, 0.1]
+    for kind in (GaussianNB, LinearDiscriminantAnalysis):
+        first, second = (kind(priors=prior).fit(X, label).predict_proba(X) for prior in (train, target))
+        found = PriorShift(train=train, target=target).predict_proba(first)
+        np.testing.assert_allclose(found, second, atol=1e-12)
+
+
+def test_it_is_the_documented_post_test_probability_of_scikit_learn():
+    rng = np.random.default_rng(1)
+    label = np.arange(400) % 2
+    said = (rng.random(400) < np.where(label, 0.8, 0.3)).astype(int)
+    positive, _ = class_likelihood_ratios(label, said)
+    post_odds = 0.1 / 0.9 * positive  # pre-test odds times the likelihood ratio of a positive test
+    score = label[said == 1].mean()  # calibrated where half of the rows are positive
+    found = PriorShift(train=0.5, target=0.1).predict_proba([score])[0]
+    assert found == pytest.approx(post_odds / (1 + post_odds), abs=1e-12)
+
+
+@pytest.mark.parametrize("kept", [0.05, 0.5])
+def test_it_is_the_correction_of_undersampling_by_dal_pozzolo(kept):
+    expected = kept * GRID / (kept * GRID - GRID + 1)
+    np.testing.assert_allclose(PriorShift(sampling=kept).predict_proba(GRID), expected, atol=1e-12)
 
 
 def test_balanced_weights_are_inverse_to_the_frequencies():
