@@ -220,6 +220,15 @@ def test_bad_parameters_are_refused(options, message):
         PriorShift(**options).fit(GRID)
 
 
+def test_a_calibrator_without_a_fit_needs_labelled_rows():
+    rng = np.random.default_rng(0)
+    labelled = scores(rng, 100, 0.5)
+    with pytest.raises(NotFittedError):
+        PriorShift(train=0.5, calibrator=Calibrator("beta")).fit(labelled[0])
+    shift = PriorShift(calibrator=Calibrator("beta")).fit(labelled[0], source=labelled)
+    assert shift.calibrator_.method == "beta"
+
+
 def test_other_scores_than_those_of_the_fit_are_refused(estimated):
     with pytest.raises(InputError, match="y_prob must be a vector"):
         estimated[1].predict_proba([[0.2, 0.8]])

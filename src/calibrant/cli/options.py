@@ -272,9 +272,10 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--notion",
         metavar="NAME",
         help="What is compared: the score of one class with its frequency (binary), that of every class "
-        "(classwise), the largest score with the accuracy (confidence), the sum of the k largest with how "
-        "often the label is among them (top:k), how sure with whether it was right (correctness), or all "
-        "scores at once with the frequencies of all classes (canonical).  "
+        "(classwise), the largest score with the accuracy (confidence) or with that of each predicted class "
+        "(top-label), the sum of the k largest with how often the label is among them (top:k), how sure with "
+        "whether it was right (correctness), or all scores at once with the frequencies of all classes "
+        "(canonical).  "
         "[default: binary for one column, otherwise confidence]",
     ),
     "estimator": click.option(

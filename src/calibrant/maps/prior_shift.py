@@ -174,26 +174,7 @@ class PriorShift(ScoreMap):
         self.rng = rng
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the constructor; `target` is the one that was given.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Accepted for compatibility with scikit-learn.
-
-        Returns
-        -------
-        dict
-
-        See Also
-        --------
-        set_params : Change parameters.
-
-        Examples
-        --------
-        >>> PriorShift(train=0.5).fit([0.2, 0.9, 0.4]).get_params()["target"] is None
-        True
-        """
+        """Return the parameters of the constructor; `target` is the one that was given."""
         known = ((name, name if name != "target" else "_given_target") for name in self._parameters)
         return {name: getattr(self, attribute) for name, attribute in known}
 
@@ -464,7 +445,8 @@ class PriorShift(ScoreMap):
     def _set_classes(self, score: Array | None) -> None:
         """Store the classes, and whether scores are those of a single class."""
         if self.calibrator_ is not None:
-            self.classes_, self._vector = tuple(self.calibrator_.classes_), self.calibrator_.is_vector
+            self._vector = self.calibrator_.is_vector  # a calibrator that is not fitted is refused
+            self.classes_ = tuple(self.calibrator_.classes_)
             return
         self._vector = score is None or score.ndim == 1
         size = 2 if score is None or score.ndim == 1 else score.shape[1]
