@@ -224,6 +224,7 @@ def test_parameters_are_read_and_changed():
         "labels": [0, 1],
         "pos_label": None,
         "class_names": None,
+        "notion": None,
     }
     changed = made.set_params(method="affine", monotone="auto")
     assert changed is made

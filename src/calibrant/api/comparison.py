@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant import inputs
 from calibrant.inputs import Array, InputError, InputTypeError, Seed
-from calibrant.tasks import CalibrationTask, Classes, default_notion
+from calibrant.tasks import CalibrationTask, ClassRelation, default_notion
 from calibrant.tasks.notions import check_canonical_options
 from calibrant.tasks.task import build_task, class_names_of, is_sketch, read
 
@@ -187,7 +187,7 @@ def _check_same_subject(tasks: Mapping[str, CalibrationTask]) -> None:
             hint = "a sketch has the notion that it was made with"
         raise InputError("models", "all have the same notion", got=got, hint=hint)
     notion = next(iter(tasks.values())).notion
-    if notion.classes is Classes.SEPARATE:
+    if notion.classes is ClassRelation.SEPARATE:
         hint = "models that predict different classes have different rows: compare the confidence"
         raise InputError("notion", "be about the same rows of every model", notion.name, hint=hint)
     if notion.tells_accuracy or notion.top:

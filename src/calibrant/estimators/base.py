@@ -14,7 +14,7 @@ from calibrant.inputs import InputError, InputTypeError, check_choice
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.score_data import Array, Moments, Sample, ScoreData
-from calibrant.tasks import CalibrationTask, Classes, Notion
+from calibrant.tasks import CalibrationTask, ClassRelation, Notion
 
 Norm = Literal["l1", "l2", "max", "mul"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
@@ -330,7 +330,7 @@ def measure(task: CalibrationTask, estimator: EstimatorLike, norm: Norm) -> floa
 
 def errors_of(task: CalibrationTask, estimator: Estimator, norm: Norm) -> Array:
     """Return the error of each problem."""
-    related = task.designs is not None or task.notion.classes is not Classes.EXCLUSIVE
+    related = task.designs is not None or task.notion.classes is not ClassRelation.EXCLUSIVE
     if related and estimator.from_posterior:
         posterior = posterior_of(task)
         batch = (len(posterior.z),) if task.notion.classwise else ()

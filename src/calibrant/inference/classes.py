@@ -46,8 +46,7 @@ from calibrant.posterior.variance_time import CELLS, n_cells
 from calibrant.score_data import Array, Residuals, ScoreData
 from calibrant.score_data.draws import Outcomes
 from calibrant.settings import TEST
-from calibrant.tasks import CalibrationTask
-from calibrant.tasks import Classes as ClassKind
+from calibrant.tasks import CalibrationTask, ClassRelation
 from calibrant.tasks.notions import combined
 
 # Largest number of steps (distinct scores) of a class that outcomes are drawn for, and of coefficients
@@ -262,7 +261,7 @@ class SingleClassTests:
         Log Bayes factor of any gap against no gap, for each class.
     cells : int
         Number of cells of equal variance.
-    kind : Classes
+    kind : ClassRelation
         How the classes depend on each other.
     shares : array (classes,) or None
         Share of each class in the mean over the classes, unless they are equal.
@@ -353,7 +352,7 @@ class _ClassSums(NamedTuple):
 class _RunningSums:
     """Sums over all classes, and the largest Bayes factor, of each simulated data set."""
 
-    def __init__(self, sets: int, kind: ClassKind) -> None:
+    def __init__(self, sets: int, kind: ClassRelation) -> None:
         self.kind = kind
         self.terms = Terms(np.zeros((sets, 1)), np.zeros((sets, 1)), *np.zeros((3, sets)))
         self.max_log_bayes_factor = np.full(sets, -np.inf)
@@ -491,7 +490,7 @@ def _simulation_groups(posterior: Posterior, sets: int) -> list[Array]:
 
 
 def _max_score_sampling_sd(
-    errors: Array, sampling_sds: Array, true_errors: Array, norm: Norm, n: float, kind: ClassKind
+    errors: Array, sampling_sds: Array, true_errors: Array, norm: Norm, n: float, kind: ClassRelation
 ) -> Array:
     """Return an upper bound of the standard deviation of the error of a sample around the true error.
 
@@ -500,7 +499,7 @@ def _max_score_sampling_sd(
     have the standard deviation of a single problem of all rows.
     """
     classes = errors.shape[-1]
-    if kind is ClassKind.SEPARATE:
+    if kind is ClassRelation.SEPARATE:
         # The mean of gap^2 (of gap^4) over all rows is that over the classes, from their variances.
         power, slope = (1, 1.0) if norm == "l1" else (2, 2 * np.maximum(errors, 1e-12))
         square = (n * (slope * sampling_sds) ** 2 + errors ** (2 * power)).mean(axis=-1)
@@ -512,4 +511,4 @@ def _max_score_sampling_sd(
     else:
         same_rows = (errors * sampling_sds).mean(axis=-1) / np.maximum(true_errors, 1e-12)
         bound = np.sqrt(np.maximum(2 / classes - true_errors**2, 0.0) / n) / 2
-    return np.minimum(same_rows, bound) if kind is ClassKind.EXCLUSIVE else np.asarray(same_rows)
+    return np.minimum(same_rows, bound) if kind is ClassRelation.EXCLUSIVE else np.asarray(same_rows)

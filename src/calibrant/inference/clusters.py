@@ -36,7 +36,7 @@ from calibrant.score_data import (
 )
 from calibrant.score_data.clusters import DesignEffect, cells_of, correlation, effective_clusters
 from calibrant.score_data.draws import broadcast_probability
-from calibrant.tasks import CalibrationTask, Classes
+from calibrant.tasks import CalibrationTask, ClassRelation
 
 # Random numbers drawn at once.
 AT_ONCE_NUMBERS = 1 << 22
@@ -78,7 +78,7 @@ class ClusterAdjustment:
         """Return the adjustment of each problem."""
         cluster, designs, n = task.cluster, task.designs, task.n
         if cluster is None or designs is None:
-            separate = task.notion.classes is Classes.SEPARATE
+            separate = task.notion.classes is ClassRelation.SEPARATE
             return [cls(problem, float(problem.n) if separate else n) for problem in task.problems]
         clusters = effective_clusters(cluster, task.weight)
         return [

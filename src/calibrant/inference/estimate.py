@@ -37,7 +37,7 @@ from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.gap import cells_of
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.draws import Outcomes
-from calibrant.tasks import CalibrationTask, Classes, ScoreVectors, cached_on_task
+from calibrant.tasks import CalibrationTask, ClassRelation, ScoreVectors, cached_on_task
 from calibrant.tasks.notions import combined
 
 # Quantiles of the null distribution that are returned.
@@ -251,7 +251,7 @@ def _estimate_classwise(task: CalibrationTask, plan: _Plan) -> Estimate:
         ends, named_errors = intervals.interval_of_named(
             plan.estimator, problems, coarse, value, order=order, share=task.shares, **options
         )
-    separate = task.notion.classes is Classes.SEPARATE
+    separate = task.notion.classes is ClassRelation.SEPARATE
     return _result(
         plan, task.n, value, ends, null.all_classes, named_errors, posterior, p_value=null.p_value,
         p_floor=null.p_floor, notion=task.notion.name, by_class=by_class,
@@ -261,9 +261,9 @@ def _estimate_classwise(task: CalibrationTask, plan: _Plan) -> Estimate:
 
 def _dependence(task: CalibrationTask, posterior: Posterior) -> float:
     """Return the ratio of the standard deviation of the mean over classes to that of independent classes."""
-    if task.notion.classes is Classes.SEPARATE:
+    if task.notion.classes is ClassRelation.SEPARATE:
         return 1.0
-    free, clustered = task.notion.classes is Classes.FREE, task.designs is not None
+    free, clustered = task.notion.classes is ClassRelation.FREE, task.designs is not None
     most = float(np.sqrt(len(task.labels))) if free or clustered else classes.MAX_DEPENDENCE
     if task.rows is None:
         return most
@@ -297,7 +297,7 @@ def _tests_of_many(task: CalibrationTask, plan: _Plan, class_posteriors: classes
     single_class = classes.SingleClassTests(
         class_posteriors, plan.norm, rngs, 1 - plan.level, plan.n_resamples
     )
-    if task.rows is None or task.notion.classes is not Classes.EXCLUSIVE:
+    if task.rows is None or task.notion.classes is not ClassRelation.EXCLUSIVE:
         dependence = _dependence(task, class_posteriors.posterior)
         return classes.independent(single_class, plan.norm, plan.step, dependence)
     labels = _simulated_coefficients(task, task.rows, class_posteriors, plan.seed)
@@ -347,9 +347,9 @@ def _joint_test(task: CalibrationTask, norm: Norm, seed: int, size: int) -> null
     share = None if task.shares is None else task.shares[columns]
     plain = replace(joined.without_score_effects, classes=kind).weighted(share)
     rng = inputs.stream(seed, "together")
-    if kind is not Classes.EXCLUSIVE:
+    if kind is not ClassRelation.EXCLUSIVE:
         problems = [task.problems[k] for k in columns]
-        if kind is Classes.FREE:
+        if kind is ClassRelation.FREE:
             residuals = flipped_rows(problems, rng, size)
         else:
             steps = [flat.coarser(nulls.STEPS) for flat in flats]

@@ -24,7 +24,7 @@ class _Columns(np.ndarray):
     columns: tuple[Any, ...] | None = None
 
 
-def probabilities(logits: Any, *, free: bool = False, refuse: bool = False) -> Array:
+def probabilities(logits: Any, *, free: bool = False, refuse: bool = False, warn: bool = True) -> Array:
     """Return the probabilities of logits: the sigmoid of 1-D log-odds, the softmax of a matrix.
 
     Parameters
@@ -33,8 +33,8 @@ def probabilities(logits: Any, *, free: bool = False, refuse: bool = False) -> A
         Log-odds or logits. A warning tells that they look like probabilities.
     free : bool
         Whether the columns of a matrix are log-odds of labels that do not exclude each other.
-    refuse : bool
-        Whether rows of a matrix that sum to 1 are an error.
+    refuse, warn : bool
+        Whether rows of a matrix that sum to 1 are an error, and whether there are warnings.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def probabilities(logits: Any, *, free: bool = False, refuse: bool = False) -> A
         got = "probabilities: rows in [0, 1] that sum to 1"
         hint = f"{_LEAVE_OUT} that the softmax was taken of"
         raise InputError("y_prob", "hold logits with from_logits=True", got=got, hint=hint)
-    if suspect:
+    if suspect and warn:
         seen = "all values of y_prob lie in [0, 1]" + " and rows sum to 1" * (not separate)
         text = f"{seen}, and from_logits=True takes them for log-odds: leave it out if they are probabilities"
         warnings.warn(text, InputWarning, stacklevel=5)

@@ -24,7 +24,7 @@ from calibrant.maps.score_map import NotFittedError, ScoreMap
 from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array, Sample
 from calibrant.score_data.simplex import Simplex, class_order
-from calibrant.tasks import CalibrationTask, Classes, get_notion
+from calibrant.tasks import CalibrationTask, ClassRelation, get_notion
 
 Monotone = Literal["auto"] | bool
 # Predicted classes with fewer rows share a map of the confidence.
@@ -242,7 +242,7 @@ class Calibrator(ScoreMap):
         self._set_classes(data.labels)
         self._vector = data.score.ndim == 1
         self._positive = data.positive
-        if self._kind is not Classes.EXCLUSIVE:
+        if self._kind is not ClassRelation.EXCLUSIVE:
             return self._fit_related(data)
         two = self._vector or len(data.labels) == 2
         self.notion_ = "class" if two else "classwise"
@@ -265,18 +265,19 @@ class Calibrator(ScoreMap):
         return self
 
     @property
-    def _kind(self) -> Classes:
+    def _kind(self) -> ClassRelation:
         """How the classes depend on each other."""
-        return Classes.EXCLUSIVE if self.notion is None else get_notion(self.notion).classes
+        return ClassRelation.EXCLUSIVE if self.notion is None else get_notion(self.notion).classes
 
     @property
     def _free(self) -> bool:
         """Whether a row can have any number of labels."""
-        return self._kind is Classes.FREE
+        return self._kind is ClassRelation.FREE
 
-    def _read(self, y_prob: Any) -> Any:
+    def _read(self, y_prob: Any, *, warn: bool = True) -> Any:
         """Return scores as they are, or the probabilities of logits."""
-        return inputs.probabilities(y_prob, free=self._free, refuse=True) if self.from_logits else y_prob
+        options = {"free": self._free, "refuse": True, "warn": warn}
+        return inputs.probabilities(y_prob, **options) if self.from_logits else y_prob
 
     def _fit_related(self, data: Predictions) -> Self:
         """Fit a map for each column of several labels, or for each predicted class."""
@@ -341,9 +342,9 @@ class Calibrator(ScoreMap):
             return self._multiclass.probability(score)
         columns = zip(self._forms, self._columns(score), strict=True)
         each = self._joined([form.probability(column) for form, column in columns])
-        if self._kind is Classes.SEPARATE:
+        if self._kind is ClassRelation.SEPARATE:
             return _of_largest(each, score)
-        if len(self._forms) == 1 or self._kind is not Classes.EXCLUSIVE:
+        if len(self._forms) == 1 or self._kind is not ClassRelation.EXCLUSIVE:
             return each
         total = each.sum(axis=1, keepdims=True)
         return np.where(total > 0, each / np.where(total > 0, total, 1.0), 1 / each.shape[1])
@@ -389,7 +390,7 @@ class Calibrator(ScoreMap):
         else:
             ends = [self._band(k, level).ends(column) for k, column in enumerate(self._columns(score))]
             low, high = (self._joined(end_columns) for end_columns in zip(*ends, strict=True))
-            if self._kind is Classes.SEPARATE:
+            if self._kind is ClassRelation.SEPARATE:
                 low, high = _of_largest(low, score), _of_largest(high, score)
         # The upper end of the positive class is the lower end of the negative class.
         return np.minimum(np.minimum(low, high), middle), np.maximum(np.maximum(low, high), middle)
@@ -451,7 +452,7 @@ class Calibrator(ScoreMap):
         """Return the calibrator of a file."""
         kind = get_notion(saved.notion).classes
         made = cls(saved.method, from_logits=saved.from_logits, class_names=saved.class_names)
-        made.notion = None if kind is Classes.EXCLUSIVE else saved.notion
+        made.notion = None if kind is ClassRelation.EXCLUSIVE else saved.notion
         made.classes_, made.class_names_ = saved.classes, saved.class_names
         made.n_, made.columns_ = saved.n, saved.columns
         made.notion_ = get_notion(saved.notion).name
@@ -539,7 +540,7 @@ class Calibrator(ScoreMap):
 
     def _columns(self, score: Array) -> list[Array]:
         """Return the scores that are passed to each map."""
-        if self._kind is Classes.SEPARATE:
+        if self._kind is ClassRelation.SEPARATE:
             return [score.max(axis=1)] * len(self._forms)
         if self._vector:
             return [score]
@@ -549,7 +550,7 @@ class Calibrator(ScoreMap):
 
     def _joined(self, columns: Sequence[Array]) -> Array:
         """Return the values of the maps in the shape of the scores; one map covers two classes."""
-        if self._kind is not Classes.EXCLUSIVE:
+        if self._kind is not ClassRelation.EXCLUSIVE:
             return np.stack(columns, axis=1)
         if self._vector:
             return columns[0]
@@ -585,9 +586,11 @@ class Calibrator(ScoreMap):
         self._check_fitted()
         names = inputs.column_names(y_prob)
         if self._free:
-            score: Array = np.asarray(inputs.scores("y_prob", self._read(y_prob)))
+            score: Array = np.asarray(inputs.scores("y_prob", self._read(y_prob, warn=False)))
         else:
-            score = inputs.unlabelled(self._read(y_prob), percent=self._are_percentages(percent)).score
+            score = inputs.unlabelled(
+                self._read(y_prob, warn=False), percent=self._are_percentages(percent)
+            ).score
         size = len(self.classes_)
         if (score.ndim == 1) != self._vector or (not self._vector and score.shape[1] != size):
             shape = "be a vector" if self._vector else f"have {size} columns"

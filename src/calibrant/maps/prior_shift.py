@@ -174,7 +174,13 @@ class PriorShift(ScoreMap):
         self.rng = rng
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the constructor; `target` is the one that was given."""
+        """Return the parameters of the constructor; `target` is the one that was given.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Accepted for compatibility with scikit-learn.
+        """
         known = ((name, name if name != "target" else "_given_target") for name in self._parameters)
         return {name: getattr(self, attribute) for name, attribute in known}
 

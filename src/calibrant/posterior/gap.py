@@ -27,7 +27,7 @@ from calibrant.posterior.score_effects import NEARLY_ALL, ScoreEffects
 from calibrant.posterior.variance_time import n_cells, pilot_smooth, pilot_variance, snr_grid, whiten
 from calibrant.score_data import Array, Residuals
 from calibrant.settings import PRIOR
-from calibrant.tasks import CalibrationTask, Classes, cached_on_task
+from calibrant.tasks import CalibrationTask, ClassRelation, cached_on_task
 
 # Score effects with less posterior probability are neglected, which saves time.
 NEGLIGIBLE = 0.002
@@ -98,7 +98,7 @@ class Posterior:
         Effective sample size.
     effects : tuple of ScoreEffects or None
         Score effects of each frame; None for frames in which no two rows share a score.
-    classes : Classes
+    classes : ClassRelation
         How the problems depend on each other, if they are the classes of one model.
     """
 
@@ -108,7 +108,7 @@ class Posterior:
     score: Array
     n: Array
     effects: tuple[ScoreEffects | None, ...] = ()
-    classes: Classes = Classes.EXCLUSIVE
+    classes: ClassRelation = ClassRelation.EXCLUSIVE
 
     @classmethod
     def of_residuals(cls, flat: Residuals, cells: int, plain: bool = False) -> Posterior:
@@ -169,7 +169,7 @@ class Posterior:
     @property
     def _precision(self) -> Array:
         """The effective sample size divided by the mean variance of an outcome."""
-        total = 1.0 if self.classes is not Classes.SEPARATE else self.mass.sum(axis=-1)
+        total = 1.0 if self.classes is not ClassRelation.SEPARATE else self.mass.sum(axis=-1)
         return np.asarray((total / self.scale) ** 2 / self.z.shape[-1])
 
     def coarser(self, cells: int) -> Posterior:
@@ -536,7 +536,7 @@ def cells_of(task: CalibrationTask, sizes: Iterable[Array]) -> int:
     have small shares.
     """
     cells = [int(n_cells(n)[0]) for n in sizes]
-    return max(cells) if task.notion.classes is Classes.SEPARATE else min(cells)
+    return max(cells) if task.notion.classes is ClassRelation.SEPARATE else min(cells)
 
 
 class PooledClasses(NamedTuple):
@@ -564,14 +564,16 @@ class PooledClasses(NamedTuple):
         )
 
 
-def pool_classes(terms: Terms, cells: int, classes: int, kind: Classes = Classes.EXCLUSIVE) -> PooledClasses:
+def pool_classes(
+    terms: Terms, cells: int, classes: int, kind: ClassRelation = ClassRelation.EXCLUSIVE
+) -> PooledClasses:
     """Compute the posterior of several classes from sums of their terms.
 
     Either all classes share the size and the roughness of a smooth gap (pooled), or each class is estimated
     by itself (unpooled). Two exclusive classes are a single problem, because their gaps mirror each other.
     """
     # The residuals of a row sum to zero over exclusive classes, so one of the classes is redundant.
-    exclusive = kind is Classes.EXCLUSIVE
+    exclusive = kind is ClassRelation.EXCLUSIVE
     share = (classes - 1) / classes if classes > 1 and exclusive else 1.0
     if classes <= (2 if exclusive else 1):
         certain = np.ones(terms.unpooled_log_bayes_factor.shape)

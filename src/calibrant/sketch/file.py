@@ -36,7 +36,7 @@ from calibrant.score_data import Array, Layout
 from calibrant.sketch.cell_sums import empty_cells, layout_of
 from calibrant.sketch.sketch import Sketch
 from calibrant.sketch.totals import ROUNDING, Totals
-from calibrant.tasks import Classes, get_notion
+from calibrant.tasks import ClassRelation, get_notion
 from calibrant.tasks.notions import refuse_without_rows
 
 HEADER = "calibrant_sketch.json"
@@ -346,7 +346,7 @@ def _check_sums(sums: Array, squares: Array, at: Array, header: SketchHeader, to
         near = np.abs(by_class(sums[5]) - squares) <= ROUNDING * squares
         _require(near, "squares", "be the sums of those of the cells")
         _require(by_class(w / sums[5] * w) <= most, "sums", "have squared weights that fit in every cell")
-    if (notion.classwise and notion.classes is Classes.EXCLUSIVE) or notion.top == 1:
+    if (notion.classwise and notion.classes is ClassRelation.EXCLUSIVE) or notion.top == 1:
         known = totals.weight if notion.classwise else totals.right
         near = np.abs(wy.sum() - known) <= ROUNDING * totals.weight
         _require(near, "sums", "hold as many outcomes as the totals say")

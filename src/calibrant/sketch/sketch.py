@@ -22,7 +22,7 @@ from calibrant.maps.calibrator import Monotone
 from calibrant.score_data import Array, Cells, Layout, OneHot, Sample
 from calibrant.sketch.cell_sums import add_in_place, check_scale, copy_cells, empty_cells, layout_of
 from calibrant.sketch.totals import Totals
-from calibrant.tasks import CalibrationTask, Classes, default_notion, get_notion
+from calibrant.tasks import CalibrationTask, ClassRelation, default_notion, get_notion
 from calibrant.tasks.notions import Notion, refuse_without_rows
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Sketch(Printed):
         Sketch
             The sketch itself.
         """
-        several = self._known_notion is not None and self._known_notion.classes is Classes.FREE
+        several = self._known_notion is not None and self._known_notion.classes is ClassRelation.FREE
         if from_logits:
             y_prob = inputs.probabilities(y_prob, free=several)
         if several:

@@ -40,7 +40,7 @@ ALIASES = {"class": "binary", "multiclass": "canonical"}
 BLOCK = 1 << 24
 
 
-class Classes(Enum):
+class ClassRelation(Enum):
     """How the problems of the classes depend on each other."""
 
     EXCLUSIVE = "a row has one label, and takes part in the problem of every class"
@@ -135,7 +135,7 @@ class Notion(ABC):
         Whether the data are pairs (was the prediction correct, confidence), which no other notion can use.
     canonical : bool
         Whether whole score vectors are compared, so that there are no one-dimensional problems.
-    classes : Classes
+    classes : ClassRelation
         How the problems of the classes depend on each other.
     """
 
@@ -145,7 +145,7 @@ class Notion(ABC):
     tells_accuracy: ClassVar[bool] = False
     correctness_pairs: ClassVar[bool] = False
     canonical: ClassVar[bool] = False
-    classes: ClassVar[Classes] = Classes.EXCLUSIVE
+    classes: ClassVar[ClassRelation] = ClassRelation.EXCLUSIVE
 
     @property
     @abstractmethod
@@ -185,7 +185,7 @@ class Notion(ABC):
     @property
     def needs_rows(self) -> bool:
         """Whether sums over rows are not enough."""
-        return self.canonical or self.classes is Classes.SEPARATE
+        return self.canonical or self.classes is ClassRelation.SEPARATE
 
     @property
     def norms(self) -> tuple[str, ...]:
@@ -352,7 +352,7 @@ class TopLabel(Notion):
 
     name: str = "top-label"
     classwise = True
-    classes = Classes.SEPARATE
+    classes = ClassRelation.SEPARATE
 
     @property
     def reading(self) -> NotionWording:
@@ -393,7 +393,7 @@ class Multilabel(Notion):
 
     name: str = "multilabel"
     classwise = True
-    classes = Classes.FREE
+    classes = ClassRelation.FREE
 
     @property
     def reading(self) -> NotionWording:
@@ -516,7 +516,7 @@ def refuse_canonical(notion: Any) -> None:
 
 def refuse_matrices(notion: Any) -> None:
     """Raise an error where each row has one label, as in a file or a frame, for several labels of a row."""
-    if notion is not None and (requested := get_notion(notion)).classes is Classes.FREE:
+    if notion is not None and (requested := get_notion(notion)).classes is ClassRelation.FREE:
         hint = "pass arrays to ece, estimate or Sketch.update, or ask for binary of one column"
         raise InputError("notion", "be about one label of each row here", requested.name, hint=hint)
 
@@ -534,7 +534,7 @@ def check_canonical_options(notion: Any, *, clustered: bool = False, norm: str |
     if notion is None:
         return
     requested = get_notion(notion)
-    if requested.classes is not Classes.EXCLUSIVE and clustered:
+    if requested.classes is not ClassRelation.EXCLUSIVE and clustered:
         hint = "the confidence, or each class, can be asked about"
         raise InputError("cluster", "be left out for this notion", requested.name, hint=hint)
     if not requested.canonical:
@@ -596,7 +596,7 @@ def curve_notion(headline: Notion, *, n_classes: int) -> Notion:
     >>> str(curve_notion(get_notion("canonical"), n_classes=3))
     'confidence'
     """
-    if headline.classes is Classes.SEPARATE:
+    if headline.classes is ClassRelation.SEPARATE:
         return _FIXED["confidence"]
     if not headline.canonical:
         return headline
@@ -609,9 +609,9 @@ def reported_notions(headline: Notion, *, n_classes: int, binary_requested: bool
     With two classes, whose gaps mirror each other, binary and confidence calibration are sufficient. With
     more classes each class is evaluated, and a single class as well if it was requested (`binary_requested`).
     """
-    if headline.correctness_pairs or headline.classes is Classes.FREE:
+    if headline.correctness_pairs or headline.classes is ClassRelation.FREE:
         return [headline]
-    if headline.classes is Classes.SEPARATE:
+    if headline.classes is ClassRelation.SEPARATE:
         return [headline, _FIXED["confidence"]]
     if n_classes == 2:
         names = ["binary", "confidence"]

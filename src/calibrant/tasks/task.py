@@ -18,7 +18,7 @@ from calibrant import inputs
 from calibrant.inputs import Predictions
 from calibrant.parallel import cached_property
 from calibrant.score_data import FINE_UP_TO, Array, Residuals, Sample, ScoreData, across_clusters
-from calibrant.tasks.notions import Classes, Notion, check_canonical_options, default_notion, get_notion
+from calibrant.tasks.notions import ClassRelation, Notion, check_canonical_options, default_notion, get_notion
 
 if TYPE_CHECKING:
     from calibrant.score_data.clusters import DesignEffect
@@ -199,7 +199,7 @@ class CalibrationTask:
     @cached_property
     def shares(self) -> Array | None:
         """Share of each class in the mean over the classes, if they have different rows; None if equal."""
-        if self.notion.classes is not Classes.SEPARATE:
+        if self.notion.classes is not ClassRelation.SEPARATE:
             return None
         total = np.array([float(problem.bins(np.empty(0)).w[0]) for problem in self.each()])
         return total / total.sum()
@@ -224,7 +224,7 @@ class CalibrationTask:
     @property
     def n(self) -> float:
         """Effective sample size."""
-        if self.notion.classes is Classes.SEPARATE:
+        if self.notion.classes is ClassRelation.SEPARATE:
             # (sum of w)^2 / sum of w^2 over all problems; n is that of each.
             total = np.array([float(problem.bins(np.empty(0)).w[0]) for problem in self.each()])
             return float(total.sum() ** 2 / sum(total**2 / [float(each.n) for each in self.each()]))
@@ -379,7 +379,7 @@ def read(
         raise inputs.InputTypeError("y_prob", "be scores", None)
     weights = {"sample_weight": sample_weight, "counts": counts}
     inputs.same_rows(y_true=y_true, y_prob=y_prob, cluster=cluster, groups=groups, **weights)
-    several = notion is not None and get_notion(notion).classes is Classes.FREE
+    several = notion is not None and get_notion(notion).classes is ClassRelation.FREE
     if percent and from_logits:
         raise inputs.InputError("percent", "be False where scores are logits", percent)
     if from_logits:
