@@ -43,7 +43,6 @@ from calibrant.inputs.errors import (
     show_near,
     within,
 )
-from calibrant.inputs.logits import multilabel, probabilities
 from calibrant.inputs.missing import (
     dropped_caution,
     refuse_unlabelled,
@@ -65,9 +64,11 @@ from calibrant.inputs.predictions import (
     explicit_column,
     hint_about_range,
     hint_about_sum,
+    multilabel,
     objects,
     positive_column,
     predictions,
+    probabilities,
     read,
     read_labels,
     row_weights,

@@ -178,6 +178,8 @@ class Calibrator(ScoreMap):
         """
         refuse_swapped(y_prob, y_true, "fit")
         if self._free:
+            if cluster is not None or percent or missing != "raise":
+                raise InputError("cluster, percent and missing", "be left out for this notion")
             weights = {"sample_weight": sample_weight, "counts": counts}
             data = inputs.multilabel(y_true, self._read(y_prob), labels=self.labels, **weights)
             self._fit_predictions(data)
