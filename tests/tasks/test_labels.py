@@ -222,6 +222,17 @@ def test_what_does_not_apply_is_refused(several, call, message):
         call(*several)
 
 
+@pytest.mark.parametrize("notion", ["top-label", "multilabel"])
+def test_other_functions_refuse_both(rows, notion):
+    for call in (
+        lambda: calibrant.recommend(rows[1], notion=notion),
+        lambda: calibrant.risk_coverage(*rows, notion=notion),
+        lambda: calibrant.Monitor(notion=notion),
+    ):
+        with pytest.raises(InputError, match="notion must be another one here"):
+            call()
+
+
 def test_models_are_not_compared_by_top_label(rows):
     with pytest.raises(InputError, match="the same rows of every model"):
         calibrant.compare(rows[0], {"a": rows[1], "b": rows[1]}, notion="top-label")

@@ -16,7 +16,7 @@ from calibrant import inputs
 from calibrant.estimators.base import chosen_bins, measure
 from calibrant.inputs import Array, Seed
 from calibrant.tasks import default_notion
-from calibrant.tasks.notions import check_canonical_options, refuse_canonical
+from calibrant.tasks.notions import check_canonical_options, refuse_canonical, refuse_related
 from calibrant.tasks.task import alone, build_task, class_names_of, is_sketch, read
 
 if TYPE_CHECKING:
@@ -800,7 +800,7 @@ def recommend(
     from calibrant.curves import rename_classes
     from calibrant.inference.recommendation import rank_estimators
 
-    refuse_canonical(notion)
+    refuse_related(notion)
     weights = {"sample_weight": sample_weight, "counts": counts}
     data = inputs.unlabelled(y_prob, labels=labels, pos_label=pos_label, percent=percent, **weights)
     if percent:

@@ -26,7 +26,7 @@ from calibrant.decisions import (
 from calibrant.inputs import Seed
 from calibrant.sketch import Sketch
 from calibrant.tasks import CalibrationTask, get_notion
-from calibrant.tasks.notions import refuse_canonical
+from calibrant.tasks.notions import refuse_related
 from calibrant.tasks.task import alone, build_task, class_names_of, read
 
 
@@ -335,7 +335,7 @@ def risk_coverage(
     >>> found.accuracy_at(0.5).value > found.accuracy_at(1).value
     True
     """
-    refuse_canonical(notion)
+    refuse_related(notion)
     if notion is None and not isinstance(y_true, Sketch):
         notion = "confidence"
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster

@@ -36,7 +36,7 @@ from calibrant.monitor.process import Stream
 from calibrant.monitor.sums import classes_of, of_rows, of_sketches
 from calibrant.sketch import Sketch
 from calibrant.tasks import get_notion
-from calibrant.tasks.notions import refuse_canonical
+from calibrant.tasks.notions import refuse_related
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +116,7 @@ class Monitor(Printed):
         delay: float | timedelta | None = None, horizon: int = 365,
         labels: Sequence[Hashable] | None = None, pos_label: Hashable = None,
     ) -> None:  # fmt: skip
-        refuse_canonical(notion)
+        refuse_related(notion)
         delay = delay / timedelta(days=1) if isinstance(delay, timedelta) else delay
         for name, value in {"tolerance": tolerance, "delay": 0 if delay is None else delay}.items():
             if not inputs.is_number(value) or not 0 <= value < np.inf:

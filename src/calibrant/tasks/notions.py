@@ -521,6 +521,14 @@ def refuse_matrices(notion: Any) -> None:
         raise InputError("notion", "be about one label of each row here", requested.name, hint=hint)
 
 
+def refuse_related(notion: Any) -> None:
+    """Raise an error for canonical, top-label and multi-label calibration."""
+    refuse_canonical(notion)
+    if notion is not None and (requested := get_notion(notion)).classes is not ClassRelation.EXCLUSIVE:
+        hint = "ask here for confidence, classwise or binary"
+        raise InputError("notion", "be another one here", requested.name, hint=hint)
+
+
 def refuse_without_rows(notion: Any) -> None:
     """Raise an error for notions that need rows, where these become sums."""
     refuse_canonical(notion)

@@ -160,6 +160,8 @@ class CalibratorModule(nn.Module):
     def _fill(self, calibrator: Calibrator) -> None:
         """Take the numbers of a fitted calibrator."""
         calibrator._check_fitted()
+        if calibrator.notion is not None:
+            raise InputError("calibrator", "map the scores of exclusive classes", calibrator.notion)
         self.calibrator = calibrator
         for k, form in enumerate(calibrator._forms):
             if not isinstance(form, Formula | Bounded | LookupTable):

@@ -21,7 +21,7 @@ from calibrant.score_data.layout import COARSE, FINE
 from calibrant.sketch.sketch import EMPTY, Sketch
 from calibrant.sketch.totals import Totals
 from calibrant.tasks import default_notion, get_notion
-from calibrant.tasks.notions import Notion, refuse_canonical
+from calibrant.tasks.notions import Notion, refuse_related
 from calibrant.torch import reduce
 from calibrant.torch.base import Base, PlainMetric, total
 from calibrant.torch.cells import LIMB, add_rows, compensated_add, compensated_sum, to_cells
@@ -128,7 +128,7 @@ class CalibrationError(Base):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        refuse_canonical(notion)
+        refuse_related(notion)
         check_choice("norm", norm, ("l1", "l2", "max"))
         self._notion: Notion | None = None if notion is None else get_notion(notion)
         classwise = self._notion is not None and self._notion.classwise
