@@ -59,7 +59,7 @@ class BestThreshold(Printed, Serializable):
         Cost of acting on recalibrated scores, by calibration maps fitted to other rows.
     gain, gain_low, gain_high : float
         Reduction of the cost relative to `cost_as_is`, and its interval. Neither the gain nor an end exceeds
-        that of the regret.
+        that of the regret, whose interval is of the best policy on these scores, not of this one alone.
     level : float
         Level of all intervals.
     implied_threshold : float
@@ -88,7 +88,9 @@ class BestThreshold(Printed, Serializable):
     threshold of the costs  0.1
     cost                    0.445 per row (95 % interval 0.415 to 0.469)
     difference              0.113 per row (0.088 to 0.143) less than at the
-                            threshold of the costs
+                            threshold of the costs, by this threshold alone (the
+                            interval of the decision regret is of the best use of
+                            the scores)
     cost if recalibrated    0.445 per row
     data                    5,000 rows
     """
@@ -165,7 +167,8 @@ class BestThreshold(Printed, Serializable):
         yield "cost", cost
         yield (
             "difference",
-            f"{with_interval(gain, *far, unit=' per row')} {side} than at the threshold of the costs",
+            f"{with_interval(gain, *far, unit=' per row')} {side} than at the threshold of the costs, by "
+            "this threshold alone (the interval of the decision regret is of the best use of the scores)",
         )
         yield "cost if recalibrated", f"{number(self.cost_recalibrated)} per row"
         yield "data", sample_size(self.n)
@@ -209,10 +212,10 @@ class Decision(Printed, Serializable):
 
     @property
     def sentences(self) -> list[str]:
-        """The regret per thousand rows, and what recalibration or another threshold recovers of it."""
+        """The regret per 1,000 rows, and what recalibration or another threshold recovers of it."""
         lost, least = self.regret, "at least " if self.regret.lower_bound else ""
         value, low, high, back = (ROWS * x for x in (lost.value, lost.low, lost.high, lost.recovered))
-        lost_text = with_interval(value, low, high, lost.level, unit=" per thousand rows")
+        lost_text = with_interval(value, low, high, lost.level, unit=" per 1,000 rows")
         text = f"With {self.about} the decision regret is {least}{lost_text}"
         sentences = [
             f"{text}, which is compatible with none."
@@ -227,7 +230,7 @@ class Decision(Printed, Serializable):
 
     @property
     def table(self) -> list[Row]:
-        """Costs per thousand rows of each policy: name, value, both ends where known, description."""
+        """Costs per 1,000 rows of each policy: name, value, both ends where known, description."""
         lost, best = self.regret, self.best
 
         def row(name: str, meaning: str, value: float, *ends: float) -> Row:
