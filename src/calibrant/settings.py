@@ -497,6 +497,9 @@ class ReportSettings:
     assessed_rows: float = setting(
         10.0, "Effective local sample size at which the calibration of a score is assessed, at least.", _WORDS
     )
+    wide_interval: float = setting(
+        0.25, "Width of an interval from which no score is said to look right.", _WORDS
+    )
 
 
 PRIOR = PriorSettings()

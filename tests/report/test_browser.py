@@ -112,7 +112,7 @@ def test_moving_along_the_score_axis_reads_off_what_a_score_means(visit):
     page.mouse.move(x, box["y"] + box["height"] / 2)
     words = reading(page)
     number = r"(\d+)\s%"
-    means = rf"score (\d\.\d\d): observed {number} \({number} to {number}\), effective\sn\s\d+"
+    means = rf"score (\d\.\d\d): observed {number} \({number} to {number}\), about\s\d+\srows\s\(effective\)"
     found = re.fullmatch(means, words)
     assert found, words
     score, means, low, high = map(float, found.groups())

@@ -153,7 +153,7 @@ def test_few_scores_are_dots_with_intervals_and_centred_stems(levels):
     np.testing.assert_allclose(stems.mean(axis=1), at[: len(stems)], atol=0.1)
     titles = [each.text for each in elements(svg, "title")]
     assert any(each.startswith("score 0.8: 0.") and each.endswith("score too high") for each in titles)
-    assert any(each.endswith("4 rows, too few to assess") for each in titles)
+    assert any(each.endswith("4 rows, too few to tell") for each in titles)
 
 
 def test_impossible_confidences_are_shaded():

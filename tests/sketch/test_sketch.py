@@ -804,10 +804,12 @@ def test_a_sketch_warns_as_the_rows_do():
         (np.ones(120, int), rng.random(120)),
         ([1, 0, 1, 1], [0.0, 0.2, 0.7, 1.0]),
     ]
-    what = "a label whose score was exactly 0"
     for labels, p in cases:
         rows = calibrant.assess(labels, p, rng=0).cautions
-        own = [line.replace("a score of exactly 0 or 1 and the outcome it rules out", what) for line in rows]
+        own = [
+            re.sub(r"with (a score of exactly) [01] was wrong", r"had \1 0 for the class that occurred", line)
+            for line in rows
+        ]
         if p is saturated:
             # The cell of a score of exactly 1 holds others too, from which sums do not tell it.
             (exact,) = (line for line in own if line.endswith("since its log-odds are infinite."))
@@ -826,10 +828,10 @@ def test_a_sketch_warns_of_what_cells_and_totals_know():
     crisp = np.eye(4)[y] * 0.9996 + 0.0001
     assert any("100 % lie within 0.001 of 0 or 1" in line for line in warned("classwise", y, crisp))
     wrong = np.eye(4)[(y + (np.arange(120) == 5)) % 4]
-    assert "1 row has a label whose score was exactly 0." in warned("confidence", y, wrong)
+    assert "1 row had a score of exactly 0 for the class that occurred." in warned("confidence", y, wrong)
     weight = np.linspace(0.5, 1.5, 120)
     share = 100 * weight[5] / weight.sum()
-    line = f"{share:.2g} % of the weight lies on rows with a label whose score was exactly 0."
+    line = f"{share:.2g} % of the weight lies on rows of a class whose score was exactly 0."
     assert line in warned("confidence", y, wrong, sample_weight=weight)
     uneven = np.where(np.arange(120) < 3, 1.0, 1e-6)
     assert any(

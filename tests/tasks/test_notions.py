@@ -175,7 +175,7 @@ def test_everything_answers_about_pairs_in_their_words():
     assert list(assessment.estimates) == ["correctness"]
     assert assessment.pos_label is None
     assert assessment.verdict.headline.startswith("Overconfident by")
-    assert "turns out right" in assessment.verdict.trust
+    assert "of answers with confidence" in assessment.verdict.trust
     assert assessment.accuracy.frequency == pytest.approx(right.mean())
     assert "answer is right" in str(assessment)
     assert "share right" in assessment.html()

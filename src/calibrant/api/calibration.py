@@ -685,7 +685,7 @@ def assess(
     >>> result.verdict.state
     'do not trust'
     >>> print(result.verdict.trust)
-    No: a score of ... comes true ... times in 100 (... to ...).
+    No: of rows scored ..., ... in 100 were class 1 (... to ...).
     """
     from calibrant.assessment.assess import assess_predictions, assess_sketch
 

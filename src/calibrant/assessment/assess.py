@@ -246,38 +246,24 @@ def _assemble(
 
     auc = None if material.data is None or class_task is None else auc_of(class_task, level=level)
     assessment = Assessment(
-        notion=headline.notion.name,
-        estimates=MappingProxyType(estimates),
-        curves=MappingProxyType(all_of("curve")),
-        diagrams=MappingProxyType(all_of("diagram")),
+        notion=headline.notion.name, estimates=MappingProxyType(estimates),
+        curves=MappingProxyType(all_of("curve")), diagrams=MappingProxyType(all_of("diagram")),
         log_odds=_odds(curve_task, _worst(estimates[by_curve]), level),
-        by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("estimator")),
-        by_class=rows,
+        by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("estimator")), by_class=rows,
         other_classes=others,
         by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options), level),
-        balance=balance,
-        accuracy=accuracy,
-        scores=scores()[0],
-        cautions=(),
-        rows=material.rows,
-        n=estimates[headline.notion.name].n,
-        classes=names,
+        balance=balance, accuracy=accuracy, scores=scores()[0], cautions=(), rows=material.rows,
+        n=estimates[headline.notion.name].n, classes=names,
         pos_label=None if class_task is None or class_task.positive is None else names[class_task.positive],
         tolerance=default_tolerance(headline.notion, balance, len(names)) if tolerance is None else tolerance,
-        level=level,
-        seed=seed,
-        created=today(),
-        digest=material.digest,
-        version=version("calibrant"),
+        level=level, seed=seed, created=today(), digest=material.digest, version=version("calibrant"),
         name=None if material.name is None else str(material.name),
         command=None if material.command is None else str(material.command),
         recalibration=done.get(("recalibration", None)),
-        probability_transfer=done["probability_transfer", None],
-        clinical=done.get(("clinical", None)),
-        decision=done.get(("decision", None)),
-        auc=None if auc is None else auc.value,
+        probability_transfer=done["probability_transfer", None], clinical=done.get(("clinical", None)),
+        decision=done.get(("decision", None)), auc=None if auc is None else auc.value,
         hard_labels=seen.decided,
-    )
+    )  # fmt: skip
     steps.end()
     return replace(assessment, cautions=tuple(cautions(assessment, seen)))
 

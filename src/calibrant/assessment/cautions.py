@@ -15,7 +15,7 @@ from calibrant.estimators.base import positions
 from calibrant.inputs import PREDICTED, Predictions, are_usual, decided
 from calibrant.inputs.wording import count, counted, short
 from calibrant.posterior.log_odds.cells import NEAREST, expit, log_odds
-from calibrant.score_data import Cells
+from calibrant.score_data import Array, Cells
 from calibrant.settings import REPORT
 from calibrant.tasks import Notion, get_notion
 
@@ -63,7 +63,7 @@ def cautions(assessment: Assessment, seen: DataFacts) -> Iterator[str]:
     if seen.impossible:
         yield seen.impossible
     if seen.rows < REPORT.few_rows:
-        yield f"{_only(seen.rows, 'row')}: intervals are wide, and tests find large errors alone."
+        yield f"{_only(seen.rows, 'row')}: intervals are wide, and only large errors can be detected."
     elif seen.distinct * DISCRETE_ROWS <= seen.n_inspected:
         distinct = counted(seen.distinct, "distinct score")
         yield (
@@ -196,16 +196,14 @@ def facts_from_rows(data: Predictions, names: Sequence[str], headline: Notion) -
     impossible = int(times[ruled_out].sum())
     present = np.bincount(data.code.astype(np.intp), minlength=len(names)) > 0
     return DataFacts(
-        rows=data.n_rows,
-        distinct=np.unique(score[:LOOKED]).size,
-        n_inspected=int(times[:LOOKED].sum()),
+        rows=data.n_rows, distinct=np.unique(score[:LOOKED]).size, n_inspected=int(times[:LOOKED].sum()),
         saturated=float(np.average((score > 1 - near) | (score < near), weights=times)),
-        impossible=_ruled_out(impossible, "a score of exactly 0 or 1 and the outcome it rules out"),
+        impossible=_ruled_out(impossible, data.score[ruled_out] if data.score.ndim == 1 else None),
         absent=[name for name, seen in zip(names, present, strict=True) if not seen],
         decided=decided(data),
         mirrored=int(times[data.score < 0.5].sum()) if _may_be_pairs(headline, data) else 0,
         tabulated=_tabulated(data),
-    )
+    )  # fmt: skip
 
 
 def _tabulated(data: Predictions) -> float:
@@ -239,23 +237,18 @@ def facts_from_sums(sums: Sketch, names: Sequence[str], left_out: Sequence[str] 
     # Where no cell holds two different scores, each cell is a score.
     if single is not None and not single.variance_within.any():
         distinct = int(np.count_nonzero(single.sums.w))
-    what = "a label whose score was exactly 0"
     if cells.counts:
-        impossible = _ruled_out(round(totals.impossible), what)
+        impossible = _ruled_out(round(totals.impossible))
     else:
         share = 100 * totals.impossible / totals.weight
-        impossible = f"{share:.2g} % of the weight lies on rows with {what}." if share else ""
+        impossible = f"{share:.2g} % of the weight lies on rows of a class whose score was exactly 0."
+        impossible *= share > 0
     return DataFacts(
-        rows=totals.rows,
-        distinct=distinct,
-        n_inspected=totals.rows,
+        rows=totals.rows, distinct=distinct, n_inspected=totals.rows,
         saturated=_saturated(problems if single is None else [single], totals.weight),
-        impossible=impossible,
-        absent=_absent(sums, problems, names),
-        left_out=left_out,
-        decided=_decided(problems),
-        mirrored=None if _may_be_pairs(sums._task.notion, sums) else 0,
-    )
+        impossible=impossible, absent=_absent(sums, problems, names), left_out=left_out,
+        decided=_decided(problems), mirrored=None if _may_be_pairs(sums._task.notion, sums) else 0,
+    )  # fmt: skip
 
 
 def _decided(problems: Sequence[Cells]) -> bool:
@@ -296,9 +289,14 @@ def _absent(sums: Sketch, problems: Sequence[Cells], names: Sequence[str]) -> li
     return [names[positive_column]] if wy == 0 else []
 
 
-def _ruled_out(rows: int, what: str) -> str:
-    """Return a sentence about rows that have this, if there are any."""
-    return f"{count(rows)} {'row has' if rows == 1 else 'rows have'} {what}." if rows else ""
+def _ruled_out(rows: int, score: Array | None = None) -> str:
+    """Return a sentence about rows with the class whose score was 0, if there are any."""
+    if not rows:
+        return ""
+    if score is None:
+        return f"{counted(rows, 'row')} had a score of exactly 0 for the class that occurred."
+    ends = " or ".join(f"{end:.0f}" for end in np.unique(score))
+    return f"{counted(rows, 'row')} with a score of exactly {ends} {'was' if rows == 1 else 'were'} wrong."
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -52,6 +52,8 @@ class RecalibrationGain(Serializable):
         That of the mapped scores, where they are better; class-wise, of the class that was furthest off.
     rows, folds : int
         How many rows were looked at, in how many folds.
+    ratio : float or None
+        Sum of the mapped scores over the number of outcomes; None for notions without a positive class.
     command, apply_command : str or None
         What to type on the command line to fit the map, and to apply it.
     method : str
@@ -70,6 +72,7 @@ class RecalibrationGain(Serializable):
     command: str | None = None
     method: str = "auto"
     apply_command: str | None = None
+    ratio: Extended | None = None
 
     @property
     def helps(self) -> bool:
@@ -160,17 +163,10 @@ def recalibration_gain(
     # The curve knows the error of what it was drawn of.
     after = measure(recalibrated, "auto", "l1") if curve is None or headline.classwise else curve.error
     return RecalibrationGain(
-        gain=gain,
-        excess=excess,
-        before=before,
-        after=after,
-        temperature=trial.temperature,
-        by_temperature=by_temperature.value,
-        curve=curve,
-        rows=data.n_rows,
-        folds=int(trial.fold.max()) + 1,
-        method=method,
-    )
+        gain=gain, excess=excess, before=before, after=after, temperature=trial.temperature,
+        by_temperature=by_temperature.value, curve=curve, rows=data.n_rows, folds=int(trial.fold.max()) + 1,
+        method=method, ratio=_expected_over_observed(mended) if headline.is_binary else None,
+    )  # fmt: skip
 
 
 def excess_log_loss(data: Predictions, *, level: float, seed: int) -> IntervalEstimate | None:
@@ -204,6 +200,13 @@ def excess_log_loss(data: Predictions, *, level: float, seed: int) -> IntervalEs
         hindsight = log_loss_of_classes(rows, fit_temperature(rows), data.cluster).calibration
     high = max(gain.high, hindsight + gain.high - gain.value)
     return IntervalEstimate(max(gain.value, 0.0), max(gain.low, 0.0), max(high, 0.0))
+
+
+def _expected_over_observed(task: CalibrationTask) -> float | None:
+    """Return the sum of the scores over the number of outcomes; None without outcomes."""
+    score, outcome, weight = next(task.problems[0].rows())
+    observed = float(np.sum(weight * outcome))
+    return float(np.sum(weight * score)) / observed if observed else None
 
 
 def _subsample(data: Predictions) -> Predictions:

@@ -17,11 +17,12 @@ from calibrant.inference.result import (
     rejects,
     remarks,
 )
-from calibrant.inputs.house_style import NO_ERROR
+from calibrant.inputs.house_style import NO_ERROR, TOO_FEW
 from calibrant.inputs.wording import (
     count,
     counted,
     few_of,
+    in_100,
     number,
     percent,
     plural,
@@ -29,7 +30,6 @@ from calibrant.inputs.wording import (
     points_with_ends,
     short,
     size_name,
-    times_in_100,
     with_ends,
     with_interval,
 )
@@ -153,7 +153,9 @@ def off_subgroups(assessment: Assessment) -> str:
         others, more, _ = (what == "class" and assessment.other_classes) or (0, 0, 0.0)
         bad, total = [row for row in rows if row.off(assessment.level)], len(rows) + others
         if bad and total > 1:
-            names = few_of([short(row.name, 24) for row in bad[:LISTED]])
+            names = few_of(
+                [f"{short(row.name, 24)} ({points(row.estimate.value)} points)" for row in bad[:LISTED]]
+            )
             n_off, sides = len(bad) + more, {gap_side(row) for row in bad[:LISTED]}
             few = f"{n_off} of the {total} {plural(what)} {'is' if n_off == 1 else 'are'}"
             subject = f"All {total} {plural(what)} are" if n_off == total else few
@@ -186,8 +188,17 @@ def shown_curve(assessment: Assessment) -> tuple[ReliabilityCurve, str, bool]:
     return curve, "", is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
 
 
-def example(assessment: Assessment) -> tuple[str, int] | None:
-    """Return what the example score means, and 1 where it is too high beyond doubt, -1 too low, else 0."""
+def outcome(assessment: Assessment) -> str:
+    """Return what rows with the outcome of the curve are: right, or of its class."""
+    reading, (_, name, _) = get_notion(assessment.curve_notion).reading, shown_curve(assessment)
+    return reading.positive if reading.about_confidence else name or called(assessment.pos_label)
+
+
+def example(assessment: Assessment, *, unsure: bool = False) -> tuple[str, int] | None:
+    """Return what the example score means, and 1 where it is too high beyond doubt, -1 too low, else 0.
+
+    The sentence begins with the interval if it is `unsure`.
+    """
     curve, name, rejected = shown_curve(assessment)
     score = example_score(curve, rejected)
     if score is None:
@@ -196,11 +207,13 @@ def example(assessment: Assessment) -> tuple[str, int] | None:
     off = int(at.high < score) - int(at.low > score)
     if off and not rejected:  # the largest of many gaps, selected by noise
         return None
-    reading = get_notion(assessment.curve_notion).reading
-    what = "score" if assessment.curve_notion == assessment.notion else reading.score
-    often = times_in_100(*(float(each) for each in (at.value, at.low, at.high)))
-    whose = f" for {name}" if name else ""
-    return f"a {what} of {score_text(score)}{whose} {reading.happens} {often}", off
+    share, low, high = in_100(*(float(each) for each in (at.value, at.low, at.high)))
+    rows = f"of {get_notion(assessment.curve_notion).reading.scored} {score_text(score)}"
+    rows += f" for {name}" if name else ""
+    if unsure:
+        best = share.removesuffix(" in 100")
+        return f"{rows}, {low} to {high} may be {outcome(assessment)} (best guess {best})", off
+    return f"{rows}, {share} were {outcome(assessment)} ({low} to {high.removesuffix(' in 100')})", off
 
 
 def example_score(curve: ReliabilityCurve, rejected: bool) -> float | None:
@@ -228,20 +241,24 @@ def example_score(curve: ReliabilityCurve, rejected: bool) -> float | None:
 
 
 def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
-    """Return where scores are too high or too low by more than a margin, or have too few rows to tell."""
+    """Return where scores are too high or too low by more than a margin, look right, or have too few rows."""
     curve, _, rejected = shown_curve(assessment)
     scores = curve.score if curve.discrete else SCORES[(curve.support[0] <= SCORES)]
     at: Point = curve.at(scores)
     known = (at.n_eff >= REPORT.assessed_rows) & np.isfinite(at.low)
     low, high = at.low - margin, at.high + margin
     words = np.where(high < scores, "too high", np.where(low > scores, "too low", NO_ERROR))
-    words = np.where(known, words if rejected else NO_ERROR, "too few rows")
+    words = np.where(known, words if rejected else NO_ERROR, TOO_FEW)
     sure = np.isin(words, list(SIGNS))
     edges, counts = curve.histogram
     below = np.interp(scores, edges, np.concatenate([[0.0], np.cumsum(counts)]) / max(counts.sum(), 1e-300))
     below = np.append(below, 1.0)
     if not curve.discrete:
         _merge(words, at.value - scores, scores, below)
+    width, share = at.high - at.low, np.diff(below) + 1e-9
+    for word, a, b in _runs(words):
+        if word == NO_ERROR and np.average(width[a:b], weights=share[a:b]) > REPORT.wide_interval:
+            words[a:b] = TOO_FEW
     ranges: dict[str, list[tuple[float, str, float]]] = {}
     far, rare = np.abs(at.value - scores), bool(rare_ratio(assessment))
     if rare:  # differences of small scores and frequencies are small
@@ -250,7 +267,7 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
         largest = float(np.max(far[first:end][sure[first:end]], initial=0.0))
         width = scores[min(end, len(scores) - 1)] - scores[first]
         inner = first > 0 and end < len(scores) and not curve.discrete
-        if word == "too few rows" and width < SPARSE and inner:
+        if word == TOO_FEW and width < SPARSE and inner:
             continue
         if curve.discrete:
             name = f"at {few_of([score_text(float(score)) for score in scores[first:end]])}"
@@ -266,14 +283,14 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
         # The largest gaps are named, in the order of the scores.
         kept = sorted(ranges.get(word, []), reverse=True)[:LISTED]
         if names := [each[1] for each in ranges.get(word, []) if each in kept]:
-            reach = f"up to {kept[0][0]:.2g} times" if rare else f"by up to {points(kept[0][0])} points"
+            up = "up to " * (not curve.discrete or int(np.sum(words == word)) > 1)
+            reach = f"{up}{kept[0][0]:.2g} times" if rare else f"by {up}{points(kept[0][0])} points"
             if not curve.discrete and size_name(curve.n) == "rows":
                 reach = f"{min(100 * sum(each[2] for each in kept), 99):.0f} % of the rows, {reach}"
             parts.append(f"{word} {' and '.join(names)} ({reach})")
-    error = "no error above the tolerance" if margin else NO_ERROR
-    for word, begin in ((NO_ERROR, error), ("too few rows", "too few rows to tell")):
+    for word, begin in ((NO_ERROR, NO_ERROR), (TOO_FEW, f"{TOO_FEW} to tell")):
         if names := [name for _, name, _ in ranges.get(word, [])]:
-            parts.append(f"{begin} {few_of(names).replace('everywhere', 'at any single score')}")
+            parts.append(f"{begin} {few_of(names).replace('everywhere', 'at every score')}")
     return "; ".join(parts)
 
 
@@ -322,7 +339,10 @@ def balance(assessment: Assessment) -> str:
     b = assessment.balance if by_class or assessment.accuracy is None else assessment.accuracy
     if b is None:
         return ""
-    told = f"{too_high(b)} on average ({percent(assessment.level)} interval {ends(b)}; {counts(b)})"
+    sign = 1 if b.difference >= 0 else -1
+    value, low, high = points_with_ends(abs(b.difference), *sorted((sign * b.low, sign * b.high)))
+    told = f"too {'high' if sign > 0 else 'low'} by {value} points on average "
+    told += f"({percent(assessment.level)} interval {low} to {high}; {counts(b)})"
     if b is assessment.accuracy:
         text = f"It is {100 * b.frequency:.1f} % accurate, and its confidence is {told}"
     else:
@@ -352,25 +372,21 @@ def performance(assessment: Assessment) -> str:
     """Return AUC and accuracy as a sentence, as far as they are known."""
     parts = [] if assessment.auc is None else [f"AUC {assessment.auc:.3f}"]
     if assessment.accuracy is not None:
-        parts.append(f"accuracy {100 * assessment.accuracy.frequency:.1f} %")
+        majority, share = common_class(assessment), f"{100 * assessment.accuracy.frequency:.1f} %"
+        parts.append(f"accuracy {share}{majority and f' ({majority})'}")
     return f"{', '.join(parts)}." if parts else ""
 
 
-def too_high(b: Balance) -> str:
-    """Return the posterior mean of score minus frequency in words."""
-    value, _, _ = _in_direction(b)
-    return f"too {'high' if b.difference >= 0 else 'low'} by {value} points"
-
-
-def ends(b: Balance) -> str:
-    """Return the interval of that, in the same direction."""
-    _, low, high = _in_direction(b)
-    return f"{low} to {high}"
-
-
-def _in_direction(b: Balance) -> tuple[str, str, str]:
-    low, high = (b.low, b.high) if b.difference >= 0 else (-b.high, -b.low)
-    return points_with_ends(abs(b.difference), low, high)
+def common_class(assessment: Assessment) -> str:
+    """Return the accuracy of always predicting the most common of two classes; empty for other data."""
+    b = assessment.balance
+    if (
+        b is None
+        or len(assessment.classes) != 2
+        or get_notion(assessment.curve_notion).reading.about_confidence
+    ):
+        return ""
+    return f"always the most common class: {100 * max(b.frequency, 1 - b.frequency):.1f} %"
 
 
 def counts(b: Balance) -> str:

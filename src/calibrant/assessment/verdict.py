@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from calibrant.assessment import text
 from calibrant.assessment.probability_transfer import pairs
-from calibrant.inference.result import p_text
 from calibrant.inputs import Serializable, check_choice
 from calibrant.inputs.codec import Level, Number
 from calibrant.inputs.house_style import NO_ERROR
@@ -178,7 +177,7 @@ def _error(assessment: Assessment, state: str) -> Verdict:
             action = f"{DO_NOTHING[:-1]}, if an error of {high} {unit} does no harm."
     elif state == DISTRUST:
         wrong = text.deviation(assessment)
-        mean = " on average" * (wrong.endswith("off") and not get_notion(assessment.notion).canonical)
+        mean = " on average" * (not get_notion(assessment.notion).canonical)
         if get_notion(assessment.notion).classwise:
             mean += f", of a mean probability of {points(1 / len(assessment.classes))}"
         headline = f"{wrong} by {least if e.lower_bound else f'{value} {unit}'}{mean}."
@@ -187,23 +186,23 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         headline, facts = "Too many classes to tell.", [f"the error is {least}, and has no upper bound"]
         action, command = "Measure the class-wise error (notion='classwise'), which has an upper bound.", None
     else:
-        many = counted(assessment.rows, "row")
-        span = f"anything from {low} to {high} {unit}"
-        facts = [f"on average the scores may be off by {span}"]
+        answer, many = "Not yet" if rejected else answer, counted(assessment.rows, "row")
+        beyond, known = "whether the scores are off", "no error is certain"
         if rejected:
-            answer = "Not yet"
-            signs = f"there are signs that the scores are off ({p_text(e)}, H0: calibrated)"
-            facts = [f"{signs}, but {many} cannot show by how much: {span} on average"]
+            beyond, known = "how far off the scores are", "the scores are probably off"
+        headline = f"{many} are too few to tell {beyond}."
+        span = f"up to {high}" if e.low < 0.0005 else f"from {low} to {high}"
+        facts = [f"{known}, but the average error could be anything {span} {unit}"]
         needed = rows_needed(assessment.rows, e, tolerance)
         assert needed is not None  # the interval has an upper end
-        headline = f"{many} are too few to tell; about {count(needed)} are needed."
-        more = f"ollect about {count(needed)} rows in all ({count(assessment.rows)} so far"
-        more += ", from more clusters" * (e.clusters is not None)
-        more += f"): the interval is then {100 * tolerance:.2g} {unit} wide, no more than the tolerance"
+        sofar = f"{count(assessment.rows)} so far{', from more clusters' * (e.clusters is not None)}"
+        more = f"ollect about {count(needed)} rows in all ({sofar}): the average error is then"
         if needed > 4 * assessment.rows:
-            more += f"; {count(4 * assessment.rows)} rows halve today's width"
-        more += ". Until then do not read the scores as probabilities"
-        action = f"{action[:-1]}; then c{more}." if command else f"C{more}."
+            half = f"{count(4 * assessment.rows)} would halve today's uncertainty"
+            more = f"ollect more rows ({sofar}): {half}; with about {count(needed)} the average error is"
+        more += f" known to within {100 * tolerance:.2g} {unit}, the tolerance."
+        action = f"{action} Then c{more}" if command else f"C{more}"
+        action += " Until then do not read the scores as probabilities."
     if ratio and state in (CARE, DISTRUST):
         times, words = ratio.partition(" (")[0].split(" ", 1)
         headline = f"Scores of {text.called(assessment.pos_label)} are {float(times):.2g} {words} on average."
@@ -226,7 +225,7 @@ def _predictions(assessment: Assessment, state: str) -> Verdict | None:
         state, "predictions", f"These {what} yes/no labels, not probabilities.",
         f"{ANSWERS[state]}: every score is 0 or 1{f'; {example[0]}' if example else ''}.",
         "Everywhere: no score lies between 0 and 1.",
-        "Run the report again on the output of predict_proba().",
+        "You probably passed the output of predict(). Run the report again with that of predict_proba().",
         f"every score is 0 or 1, and {_reason(assessment.estimate, assessment.tolerance, state)}",
         assessment.tolerance, None, "y_prob = model.predict_proba(X)",
     )  # fmt: skip
@@ -245,7 +244,9 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         told += [f"{_name(row)}: too low by {_gap(row, 1)}" for row in low[:LISTED]]
         more, reason = len(high) + len(low) - len(told), "the mean gaps of groups in both directions exceed"
         shown, part = [high[0].name, low[0].name], " in part" * (state == DISTRUST)
-        trust = f"Not for every group: errors cancel{part} over all rows, {all_rows}, but not within groups."
+        is_small = "is" if part else "looks small,"
+        trust = f"Not for every group: over all rows the error {is_small} {all_rows}, "
+        trust += f"because the errors of these groups cancel{part}."
     elif off and len(rows) > 1 and state != DISTRUST:
         answer, headline = CARE if state == TRUST else DISTRUST, f"Not calibrated for {_names(off)}."
         told = [f"{_name(row)}: off by {_interval(row.estimate)}" for row in off[:LISTED]]
@@ -253,20 +254,30 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         shown = [row.name for row in off[:2]]
     else:
         return None
-    fine = len([row for row in rows if row not in (*high, *low, *off) and not row.off(assessment.level)])
+    wrong = [row for row in rows if row in (*high, *low, *off) or row.off(assessment.level)]
+    by, fine = assessment.grouped_by or "group", len(rows) - len(wrong)
+    action = f"Calibrate by {short(by)}: fit a calibrator for each of the {len(rows)} groups on its own rows."
     if fine:
-        told.append(f"no clear error in the other {counted(fine, 'group') if fine > 1 else 'group'}")
-    by = assessment.grouped_by or "group"
+        others = f"the other {counted(fine, 'group') if fine > 1 else 'group'}"
+        told.append(f"no clear error in {others}")
+    few = fine and len(wrong) <= 2 * LISTED
+    if few:
+        action = f"Calibrate {_names(wrong)}, each on its own rows. "
+        action += f"Leave {others} as {'they are' if fine > 1 else 'it is'}."
     key = by if by.isidentifier() else "group"
-    each = f"calibrant.Calibrator().fit(\n    y_prob[{key} == g],\n    y_true[{key} == g])"
-    new = "calibrators[g].predict_proba(new_scores)  # of group g"
+    which = [row.name for row in wrong] if few else f"set({key})"
+    command = f"""{key} = {key}.astype(str)
+calibrators = {{g: calibrant.Calibrator().fit(
+    y_prob[{key} == g], y_true[{key} == g])
+    for g in {which}}}
+calibrators[{wrong[0].name!r}].predict_proba(new_scores)  # of {_name(wrong[0])}"""
     return Verdict(
         answer, "groups", headline,
         trust,
         f"{'; '.join(told)}{f'; and {more} more' * (more > 0)}.",
-        f"Calibrate by {short(by)}: fit one calibrator for each of the {len(rows)} groups.",
+        action,
         f"{reason} the tolerance of {100 * tolerance:.3g} points, by intervals that hold for all groups",
-        tolerance, None, f"calibrators = {{g: {each}\n    for g in set({key})}}\n{new}", tuple(shown),
+        tolerance, None, command, tuple(shown),
     )  # fmt: skip
 
 
@@ -280,31 +291,38 @@ def _cost(assessment: Assessment, state: str) -> Verdict | None:
     value, low, high = with_ends(ROWS * lost.value, ROWS * lost.low, ROWS * lost.high)
     action, command = _recalibration(assessment)
     recovered, helps = number(ROWS * lost.recovered), command is not None and lost.recovered > 0
-    held_out = f"of these {value} per thousand rows, measured on held-out rows"
+    held_out = f"of these {value} units per 1,000 rows, on held-out rows"
     if helps:
         action = f"Recalibrate: saves {recovered} {held_out}."
-    acting, where = "acting on them", _where(assessment, DISTRUST)
+    acting, where, wrong = "acting on them", _where(assessment, DISTRUST), text.deviation(assessment)
+    headline = "Acting on the scores" if wrong.endswith("off") else f"{wrong}: acting on them"
     if lost.threshold is not None:
         (alarm, _), (_, miss) = lost.matrix
         acting = f"with costs of {alarm:.6g} per false alarm and {miss:.6g} per miss, "
         acting += f"acting when the score is at least {lost.threshold:.3g}"
     if best is not None and best.gain_low > 0:
-        saved, keep = number(ROWS * best.gain), f"keep the scores and {best.policy}"
-        action = f"{action[:-1]}. Or {keep}: saves {saved} {held_out}."
+        saved = number(ROWS * best.gain)
+        action = (
+            f"{best.policy.capitalize()}: saves {saved} {held_out}. The scores are still not probabilities."
+        )
         if helps:
-            action = f"Recalibrate, and keep acting at {best.implied_threshold:.3g}: "
-            action += f"saves {recovered} {held_out}. Or {keep}: saves {saved}."
+            acts = f"{best.policy} (saves {'the same' if saved == recovered else saved})"
+            action = f"Recalibrate and keep acting from {best.implied_threshold:.3g}: saves {recovered} "
+            action += f"{held_out}. If you cannot, {acts}; the scores are then still not probabilities."
         if 0 < best.value < math.inf:
             ends = [f"{end:.3g}" for end in sorted((best.implied_threshold, best.value))]
             late = best.value < best.implied_threshold
+            if late == (text.side(assessment.estimate, assessment.balance) > 0):
+                headline = "Acting on the scores"  # at the threshold the scores are off to the other side
             kind = "do not trigger the action but should" if late else "trigger the action but should not"
             where = f"Scores from {' to '.join(ends)} {kind}. {where}"
     return Verdict(
-        DISTRUST, "cost", f"Acting on these scores costs {value} more per thousand rows than necessary.",
-        f"No: {acting} costs {number(ROWS * lost.cost)} per thousand rows, of which calibrated scores would "
-        f"save an estimated {value} ({low} to {high}).",
+        DISTRUST, "cost",
+        f"{headline} costs {value} units more per 1,000 rows than needed.",
+        f"No: {acting} costs {number(ROWS * lost.cost)} units per 1,000 rows, of which calibrated scores "
+        f"would save an estimated {value} ({low} to {high}).",
         where, action,
-        f"the interval of the decision regret, {low} to {high} per thousand rows, excludes 0",
+        f"the interval of the decision regret, {low} to {high} units per 1,000 rows, excludes 0",
         assessment.tolerance, None, command,
     )  # fmt: skip
 
@@ -328,11 +346,12 @@ def _where(assessment: Assessment, state: str) -> str:
         names = few_of([f"{_name(row, 'class')} ({points(row.estimate.value)} points)" for row in bad])
         return f"Off for {len(bad)} of {counted(len(assessment.by_class), 'class')}: {names}."
     ranges = text.score_ranges(assessment, assessment.tolerance if state == TRUST else 0.0)
-    if state == UNKNOWN and "too high" not in ranges and "too low" not in ranges:
-        near = text.example(assessment)
-        if near is None and NO_ERROR not in ranges:
-            return "Too few rows to tell at any score: none has ten rows near it."
-        return f"No error found at any single score, and none ruled out{f': {near[0]}' if near else ''}."
+    one_sided = "too high" in ranges or "too low" in ranges
+    if state == DISTRUST and not one_sided:
+        return "At no single score beyond doubt: the error is certain over all rows together."
+    if state == UNKNOWN and not one_sided and NO_ERROR not in ranges:
+        near = text.example(assessment, unsure=True)
+        return f"Cannot say: too few rows at every score.{f' For example, {near[0]}.' if near else ''}"
     subgroups = text.off_subgroups(assessment) if state in (CARE, DISTRUST) else ""
     return f"{ranges[0].upper()}{ranges[1:]}. {subgroups}".rstrip()
 
@@ -344,7 +363,7 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
         return "Recalibrate the scores on rows with labels, and assess them again.", None
     if not text.recalibrating_helps(assessment):
         many = counted(recalibration.rows, "row")
-        return f"Collect more rows to recalibrate on: with {many} no method is sure to help.", None
+        return f"Collect more rows to fit a calibrator: with {many} no method is sure to help.", None
     method = "" if recalibration.method == "auto" else repr(recalibration.method)
     clusters = ", cluster=cluster" * (assessment.estimate.clusters is not None)
     fit = f"calibrator = calibrant.Calibrator({method}).fit(y_prob, y_true{clusters})"
@@ -353,11 +372,18 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
         command = "\n".join(filter(None, (recalibration.command, recalibration.apply_command)))
     e, after = assessment.estimates[assessment.curve_notion], recalibration.after
     if after >= e.value:
-        return "Recalibrate, which lowers the log loss.", command
+        return "Recalibrate, fitting on these rows: lowers the log loss.", command
     before, _, _ = points_with_ends(e.value, e.low, e.high)
     left = points(after) if after >= 0.0005 else "less than 0.05"
-    shown = f"{text.by_shown(assessment)}, on held-out rows"
-    return f"Recalibrate: cuts the error from {before} to {left} points{shown}.", command
+    within, limit = text.by_shown(assessment), f"the tolerance of {100 * assessment.tolerance:.3g} points"
+    if not within:
+        within = f", {'within' if after <= assessment.tolerance else 'still above'} {limit}"
+    cut = f"Recalibrate, fitting on these rows: cuts the error from {before} to {left} points{within}"
+    times = _ratio(assessment).partition(" (")[0].split(" ", 1)
+    if len(times) == 2 and (ratio := recalibration.ratio):
+        last = max(ratio, 1 / ratio) if f"{ratio:.1f}" != "1.0" else 1.0
+        cut += f", on average from {float(times[0]):.2g} {times[1]} to {last:.1f} times"
+    return f"{cut} (on held-out rows).", command
 
 
 def _reason(estimate: Estimate, tolerance: float, state: str) -> str:
@@ -377,8 +403,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _in_points(*numbers: float) -> str:
-    value, low, high = numbers
-    middle, left, right = points_with_ends(value, low, high)
+    middle, left, right = points_with_ends(*numbers)
     return f"{middle} points ({left} to {right})"
 
 

@@ -12,8 +12,9 @@ BLUE, ORANGE, HIGH, LOW = "#0072b2", "#b34700", "#a33c00", "#005a8f"
 
 CALIBRATED, EXPECTED = "calibrated", "expected if calibrated"
 # Which side of the frequency a score lies on, and the colours of the sides.
-NO_ERROR = "no error found"
-SIDES, SIDE_COLORS = ("score too high", "score too low", NO_ERROR), (HIGH, LOW, SOFT)
+SIDES, SIDE_COLORS = ("score too high", "score too low", "no error found"), (HIGH, LOW, SOFT)
+# No error was found, in enough rows to find one; and too few of them.
+NO_ERROR, TOO_FEW = "looks right", "too few rows"
 GAP = "calibration gap (frequency minus score)"
 # A largest bar this many times the median one asks for a log scale.
 DWARFED = 25.0

@@ -129,21 +129,16 @@ def shares(value: float, low: float, high: float) -> tuple[str, str, str]:
     return first, left, right
 
 
-def times_in_100(value: float, low: float, high: float) -> str:
-    """Return how often something happens, with its interval.
+def in_100(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """Return how many of 100 rows have something and both ends of its interval, the first end without unit.
 
-    >>> times_in_100(0.66, 0.52, 0.69), times_in_100(0.0101, 0.0099, 0.0103)
-    ('66 times in 100 (52 to 69)', '1.01 % of the time (0.99 % to 1.03 %)')
-    >>> times_in_100(0.0005, 0.0002, 0.0009)
-    '1 in 2,000 times (1 in 5,000 to 1 in 1,100)'
+    >>> in_100(0.66, 0.52, 0.69), in_100(0.0101, 0.0099, 0.0103)
+    (('66 in 100', '52', '69 in 100'), ('1.01 %', '0.99 %', '1.03 %'))
     """
-    texts = shares(value, low, high)
-    if not texts[0].endswith("%"):
-        return f"{texts[0]} times ({texts[1]} to {texts[2]})"
-    if "." in texts[0]:
-        return f"{texts[0]} of the time ({texts[1]} to {texts[2]})"
-    middle, left, right = (text.removesuffix(" %") for text in texts)
-    return f"{middle} {'time' if middle == '1' else 'times'} in 100 ({left} to {right})"
+    first, left, right = shares(value, low, high)
+    if not first.endswith("%") or "." in first:
+        return first, left, right
+    return first.replace(" %", " in 100"), left.removesuffix(" %"), right.replace(" %", " in 100")
 
 
 def _one_in(share: float) -> str:

@@ -16,7 +16,7 @@ from calibrant.decisions import BestThreshold
 from calibrant.decisions.decision import COST_THRESHOLDS
 from calibrant.inference.result import Estimate
 from calibrant.inputs import house_style as house
-from calibrant.inputs.house_style import BLUE, GREY, INK, LINE, ORANGE, SIDES, SOFT, sides
+from calibrant.inputs.house_style import BLUE, GREY, INK, LINE, NO_ERROR, ORANGE, SIDES, SOFT, sides
 from calibrant.inputs.wording import (
     count,
     counted,
@@ -226,7 +226,7 @@ def costs(best: BestThreshold, level: float) -> Markup:
         text(yours, 18, 14, fill=INK, class_="known"),
         tag("circle", cx=6.5, cy=27.5, **dot),
         text(least, 18, 32, fill=INK, class_="known"),
-        text("cost per thousand rows", 0, 54),
+        text("cost per 1,000 rows", 0, 54),
         *_grid(x, 236.0, 66.0),
         *_grid(y, 56.0, COMPACT - 14),
         tag("path", d=line, fill="none", stroke=BLUE, stroke_width=2, class_="curve blue"),
@@ -306,7 +306,8 @@ def _each_score(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list
         few = rows < REPORT.assessed_rows
         k, at, up = 2 if few else side, float(x(score)), float(y(frequency))
         words = f"score {score:.4g}: {interval_text(frequency, a, b)}, {_size(rows, curve.n)}, "
-        words += "too few to assess" if few else SIDES[k]
+        unclear = few or (k == 2 and b - a > REPORT.wide_interval)
+        words += "too few to tell" if unclear else (*SIDES[:2], NO_ERROR)[k]
         style = {"stroke_width": 1, "stroke_dasharray": "3 3"} if few else {"stroke_width": width}
         line = tag(
             "line", x1=at, x2=at, y1=float(y(a)), y2=float(y(b)), **style, **_side(k, "stroke", "curve")
@@ -341,7 +342,7 @@ def _bins(diagram: ReliabilityDiagram, x: Axis, y: Axis) -> list[Markup]:
 
 def _size(rows: float, n: float) -> str:
     """Return the rows behind a point, or their effective number where that of all rows is one."""
-    return counted(round(rows), "row") if size_name(n) == "rows" else f"effective n {rows:,.0f}"
+    return counted(round(rows), "row") if size_name(n) == "rows" else f"about {rows:,.0f} rows (effective)"
 
 
 def _histogram(x: Axis, curve: ReliabilityCurve) -> list[Markup]:
@@ -352,7 +353,7 @@ def _histogram(x: Axis, curve: ReliabilityCurve) -> list[Markup]:
         return []
     first, _, _, right, foot, strip, size = FRAME
     scaled, title = np.log1p if log else np.asarray, "by score and outcome"
-    title = f"{'rows' if size_name(curve.n) == 'rows' else 'effective n'} {title}"
+    title = f"{'rows' if size_name(curve.n) == 'rows' else 'rows (effective)'} {title}"
     up, down = (float(scaled(max(top, 1e-9))) for top in tops)
     up, down = max(up, 0.15 * down), max(down, 0.15 * up)  # room for the label of the smaller side
     unit = strip / (up + down)

@@ -22,7 +22,7 @@ from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.inference.audit import SegmentAudit
 from calibrant.inference.comparison import INDEPENDENT, Comparison
 from calibrant.inference.result import expected_if_calibrated, p_text, remarks
-from calibrant.inputs.house_style import NO_ERROR
+from calibrant.inputs.house_style import NO_ERROR, TOO_FEW
 from calibrant.inputs.printed import unbroken
 from calibrant.inputs.wording import (
     about,
@@ -72,41 +72,23 @@ def page(assessment: Assessment) -> str:
     rejected = wording.is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
     example = wording.example_score(picture.curve, rejected)
     transfer, level = assessment.probability_transfer, assessment.level
+    grouped = ("group", _in_time_order(assessment.by_group)), ("class", assessment.by_class)
+    named = [(ESTIMATOR_NAMES.get(name, name), each, False) for name, each in assessment.by_estimator.items()]
     return _rendered(
         "page.html.j2",
-        a=assessment,
-        v=assessment.verdict,
-        e=assessment.estimate,
-        notion=notion,
-        reading=notion.reading,
-        shown=get_notion(assessment.curve_notion).reading,
-        pairs=[] if transfer is None else pairs(transfer, level),
+        a=assessment, v=assessment.verdict, e=assessment.estimate, notion=notion, reading=notion.reading,
+        shown=get_notion(assessment.curve_notion).reading, outcome=wording.outcome(assessment),
+        pairs=[] if transfer is None else pairs(transfer, level), pairs_first=PAIRS,
         predicted=[] if transfer is None else predicted(transfer, level),
-        happens=get_notion(picture.curve.notion).reading.happens,
         answer=_answer_curves(assessment, picture.curve),
-        style=Markup(style),
-        script=Markup(script),
-        policy=policy_of(style, script),
-        wording=wording,
+        style=Markup(style), script=Markup(script), policy=policy_of(style, script), wording=wording,
         costs=[] if assessment.decision is None else assessment.decision.table,
-        picture=picture,
-        data=_embedded(picture, example),
-        size=_size(picture.curve),
-        no_error=NO_ERROR,
+        picture=picture, data=_embedded(picture, example), size=_size(picture.curve), no_error=NO_ERROR,
         looked_up=looked_up(picture, rejected, example),
-        by_estimator=remarks(
-            [(ESTIMATOR_NAMES.get(name, name), each, False) for name, each in assessment.by_estimator.items()]
-        ),
-        top=max(estimate.high for estimate in assessment.by_estimator.values()),
-        tables=[
-            (what, rows, _gap_limit(rows), max(row.estimate.high for row in rows))
-            for what, rows in (("group", _in_time_order(assessment.by_group)), ("class", assessment.by_class))
-            if rows
-        ],
-        curves=next(by_class, None),
-        class_curves=CLASS_CURVES,
-        pairs_first=PAIRS,
-    )
+        by_estimator=remarks(named), top=max(estimate.high for _, estimate, _ in named),
+        tables=[(kind, r, _gap_limit(r), max(row.estimate.high for row in r)) for kind, r in grouped if r],
+        curves=next(by_class, None), class_curves=CLASS_CURVES,
+    )  # fmt: skip
 
 
 def segments_page(audit: SegmentAudit) -> str:
@@ -142,20 +124,14 @@ def comparison_page(comparison: Comparison) -> str:
             accuracies |= {each.baseline: each.accuracy.baseline_accuracy}
     return _rendered(
         "comparison.html.j2",
-        c=comparison,
-        lines=[each.sentence for each in differences],
-        cautions=comparison.notes,
-        notion=about(baseline.notion, baseline.label),
-        estimator=baseline.estimator,
-        level=baseline.level,
+        c=comparison, lines=[each.sentence for each in differences], cautions=comparison.notes,
+        notion=about(baseline.notion, baseline.label), estimator=baseline.estimator, level=baseline.level,
         accuracies=accuracies,
         whole=all(size_name(estimate.n) == "rows" for estimate in comparison.estimates.values()),
-        independent=INDEPENDENT,
-        limit=max(max(abs(each.low), abs(each.high)) for each in differences),
-        top=max(estimate.high for estimate in comparison.estimates.values()),
-        style=Markup(style),
+        independent=INDEPENDENT, limit=max(max(abs(each.low), abs(each.high)) for each in differences),
+        top=max(estimate.high for estimate in comparison.estimates.values()), style=Markup(style),
         policy=f"default-src 'none'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'",
-    )
+    )  # fmt: skip
 
 
 def _rendered(template: str, **values: Any) -> str:
@@ -240,14 +216,14 @@ def picture_of(assessment: Assessment) -> chart.Picture:
 
 
 def row_verdict(row: SubgroupResult, assessment: Assessment, what: str) -> str:
-    """Return what is known of a class or a group: its side, that no error was found, or neither."""
+    """Return what is known of a class or a group: its side, that it looks right, or neither."""
     tolerance, n = assessment.tolerance, row.estimate.n
     if what == "class":
         tolerance = min(
             tolerance, REPORT.tolerance_per_rate * max(min(row.observed, n - row.observed), 1.0) / n
         )
     if not row.off(assessment.level):
-        return NO_ERROR if row.estimate.high <= tolerance else "cannot tell"
+        return NO_ERROR if row.estimate.high <= tolerance else TOO_FEW
     return wording.gap_side(row) or "off"
 
 
@@ -300,24 +276,19 @@ def looked_up(picture: chart.Picture, sure: bool, example: float | None = None) 
             continue
         word = "too high" if at.high < score else "too low" if at.low > score else NO_ERROR
         word = word if sure or word == NO_ERROR else "unclear"
-        few = at.n_eff < REPORT.assessed_rows
-        rows.append(
-            {
-                "score": score,
-                "known": True,
-                "shares": shares(*(float(each) for each in (at.value, at.low, at.high))),
-                "n": float(at.n_eff),
-                "word": "too few rows" if few else word,
-                "look": "none" if few else word.replace(" ", "-"),
-                "example": score == example,
-            }
-        )
+        wide = word == NO_ERROR and at.high - at.low > REPORT.wide_interval
+        few = at.n_eff < REPORT.assessed_rows or wide
+        rows.append({
+            "score": score, "known": True, "n": float(at.n_eff), "example": score == example,
+            "shares": shares(*(float(each) for each in (at.value, at.low, at.high))),
+            "word": TOO_FEW if few else word, "look": "none" if few else word.replace(" ", "-"),
+        })  # fmt: skip
     return rows
 
 
 def _size(curve: ReliabilityCurve) -> str:
     """Return what the numbers behind the scores of a curve are called."""
-    return "rows" if curve.discrete and size_name(curve.n) == "rows" else "effective n"
+    return "rows" if curve.discrete and size_name(curve.n) == "rows" else "rows (effective)"
 
 
 def _embedded(picture: chart.Picture, example: float | None) -> Markup:
@@ -328,17 +299,11 @@ def _embedded(picture: chart.Picture, example: float | None) -> Markup:
         return None if values is None else [None if v != v else float(f"{v:.4g}") for v in values.tolist()]
 
     values = {
-        "score": curve.score.tolist(),
-        "means": rounded(curve.value),
-        "low": rounded(curve.low),
-        "high": rounded(curve.high),
-        "n": [None if n != n else round(n) for n in curve.n_eff.tolist()],
-        "size": _size(curve),
-        "discrete": curve.discrete,
-        "least": REPORT.assessed_rows,
-        "example": example,
-        "ends": picture.ends,
-    }
+        "score": curve.score.tolist(), "means": rounded(curve.value), "low": rounded(curve.low),
+        "high": rounded(curve.high), "n": [None if n != n else round(n) for n in curve.n_eff.tolist()],
+        "size": _size(curve), "discrete": curve.discrete, "least": REPORT.assessed_rows,
+        "example": example, "ends": picture.ends,
+    }  # fmt: skip
     text = json.dumps(values, separators=(",", ":"), allow_nan=False)
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")

@@ -65,10 +65,10 @@
       const band = found.low === null ? "" : ` (${texts[1]} to ${texts[2]})`;
       words = `score ${written(score)}: observed ${texts[0]}${band}`;
       const n = grouped(Math.round(found.n));
-      words += data.size === "rows" ? `, ${n}\u00a0rows` : `, ${data.size}\u00a0${n}`;
+      words += data.size === "rows" ? `, ${n}\u00a0rows` : `, about ${n}\u00a0rows\u00a0(effective)`;
       if (found.n < data.least) words += ": too few rows";
     }
-    readout.textContent = words.replace("effective n", "effective\u00a0n").replace(/(\d) %/g, "$1\u00a0%");
+    readout.textContent = words.replace(/(\d) %/g, "$1\u00a0%");
     if (settle) input.value = written(score);
     for (const figure of document.querySelectorAll("figure[data-axis]")) {
       const axis = figure.dataset.axis, [left, top, side] = frame(figure);

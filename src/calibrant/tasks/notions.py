@@ -79,8 +79,8 @@ class NotionWording:
         Name of the notion in a sentence.
     score, frequency : str
         What is compared, as on the axes of a plot.
-    happens : str
-        Verb phrase for the outcome, after "a score of .8".
+    scored : str
+        What has a score: "predictions with confidence", after which the score follows.
     positive, negative : str
         Rows with and without the outcome.
     too_high, too_low : str
@@ -94,7 +94,7 @@ class NotionWording:
     title: str
     score: str = "score"
     frequency: str = "frequency"
-    happens: str = "comes true"
+    scored: str = "rows scored"
     positive: str = "of the class"
     negative: str = "of another class"
     too_high: str = "by scores too high"
@@ -107,7 +107,7 @@ _CONFIDENCE = NotionWording(
     title="confidence",
     score="confidence",
     frequency="accuracy",
-    happens="turns out right",
+    scored="predictions with confidence",
     positive="right",
     negative="wrong",
     too_high="overconfident",
@@ -273,7 +273,8 @@ class Correctness(Binary):
     @property
     def reading(self) -> NotionWording:
         """Words for confidence and the share of correct answers."""
-        return replace(_CONFIDENCE, title="correctness", frequency="share right", event="answer is right")
+        words = replace(_CONFIDENCE, title="correctness", scored="answers with confidence")
+        return replace(words, frequency="share right", event="answer is right")
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
         """Raise an error for a matrix: a pair has one score."""
@@ -438,7 +439,7 @@ class TopScores(Notion):
             title=f"top {self.top}",
             score=f"sum of the {self.top} largest scores",
             frequency="share of labels among them",
-            happens="holds the label",
+            scored=f"predictions of {self.top} classes with confidence",
             event=f"label is among the top {self.top}",
         )
 
