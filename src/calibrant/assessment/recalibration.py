@@ -165,7 +165,7 @@ def recalibration_gain(
     return RecalibrationGain(
         gain=gain, excess=excess, before=before, after=after, temperature=trial.temperature,
         by_temperature=by_temperature.value, curve=curve, rows=data.n_rows, folds=int(trial.fold.max()) + 1,
-        method=method, ratio=_expected_over_observed(mended) if headline.is_binary else None,
+        method=method, ratio=_expected_over_observed(recalibrated) if headline.is_binary else None,
     )  # fmt: skip
 
 

@@ -154,7 +154,10 @@ def off_subgroups(assessment: Assessment) -> str:
         bad, total = [row for row in rows if row.off(assessment.level)], len(rows) + others
         if bad and total > 1:
             names = few_of(
-                [f"{short(row.name, 24)} ({points(row.estimate.value)} points)" for row in bad[:LISTED]]
+                [
+                    f"{short(called(row.name, what), 24)} ({points(row.estimate.value)} points)"
+                    for row in bad[:LISTED]
+                ]
             )
             n_off, sides = len(bad) + more, {gap_side(row) for row in bad[:LISTED]}
             few = f"{n_off} of the {total} {plural(what)} {'is' if n_off == 1 else 'are'}"
