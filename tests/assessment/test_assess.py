@@ -563,7 +563,7 @@ def test_a_few_rows_are_too_few_to_tell():
     assert found.verdict.headline == "3 rows are too few to tell whether the scores are off."
     assert "(3 so far): 12 would halve today's uncertainty; with about " in found.verdict.action
     assert f"with about {found.verdict.rows_needed:,} the average error is known" in found.verdict.action
-    assert found.verdict.where == "Cannot say: too few rows at every score."
+    assert found.verdict.where == "Cannot say: too few rows to tell at which scores."
 
 
 def test_ranges_on_either_side_of_the_diagonal_are_named():

@@ -343,7 +343,8 @@ def balance(assessment: Assessment) -> str:
     if b is None:
         return ""
     sign = 1 if b.difference >= 0 else -1
-    value, low, high = points_with_ends(abs(b.difference), *sorted((sign * b.low, sign * b.high)))
+    least, most = sorted((sign * b.low, sign * b.high))
+    value, low, high = points_with_ends(abs(b.difference), least, most)
     told = f"too {'high' if sign > 0 else 'low'} by {value} points on average "
     told += f"({percent(assessment.level)} interval {low} to {high}; {counts(b)})"
     if b is assessment.accuracy:

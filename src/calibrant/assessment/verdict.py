@@ -15,7 +15,6 @@ from calibrant.assessment import text
 from calibrant.assessment.probability_transfer import pairs
 from calibrant.inputs import Serializable, check_choice
 from calibrant.inputs.codec import Level, Number
-from calibrant.inputs.house_style import NO_ERROR
 from calibrant.inputs.printed import Block, Printed
 from calibrant.inputs.wording import (
     count,
@@ -349,9 +348,9 @@ def _where(assessment: Assessment, state: str) -> str:
     one_sided = "too high" in ranges or "too low" in ranges
     if state == DISTRUST and not one_sided:
         return "At no single score beyond doubt: the error is certain over all rows together."
-    if state == UNKNOWN and not one_sided and NO_ERROR not in ranges:
+    if state == UNKNOWN and not one_sided:
         near = text.example(assessment, unsure=True)
-        return f"Cannot say: too few rows at every score.{f' For example, {near[0]}.' if near else ''}"
+        return f"Cannot say: too few rows to tell at which scores.{f' For example, {near[0]}.' if near else ''}"
     subgroups = text.off_subgroups(assessment) if state in (CARE, DISTRUST) else ""
     return f"{ranges[0].upper()}{ranges[1:]}. {subgroups}".rstrip()
 
@@ -403,7 +402,8 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _in_points(*numbers: float) -> str:
-    middle, left, right = points_with_ends(*numbers)
+    value, low, high = numbers
+    middle, left, right = points_with_ends(value, low, high)
     return f"{middle} points ({left} to {right})"
 
 
