@@ -350,7 +350,8 @@ def _where(assessment: Assessment, state: str) -> str:
         return "At no single score beyond doubt: the error is certain over all rows together."
     if state == UNKNOWN and not one_sided:
         near = text.example(assessment, unsure=True)
-        return f"Cannot say: too few rows to tell at which scores.{f' For example, {near[0]}.' if near else ''}"
+        shown = f" For example, {near[0]}." if near else ""
+        return f"Cannot say: too few rows to tell at which scores.{shown}"
     subgroups = text.off_subgroups(assessment) if state in (CARE, DISTRUST) else ""
     return f"{ranges[0].upper()}{ranges[1:]}. {subgroups}".rstrip()
 
