@@ -271,8 +271,7 @@ calibrators = {{g: calibrant.Calibrator().fit(
     for g in {which}}}
 calibrators[{wrong[0].name!r}].predict_proba(new_scores)  # of {_name(wrong[0])}"""
     return Verdict(
-        answer, "groups", headline,
-        trust,
+        answer, "groups", headline, trust,
         f"{'; '.join(told)}{f'; and {more} more' * (more > 0)}.",
         action,
         f"{reason} the tolerance of {100 * tolerance:.3g} points, by intervals that hold for all groups",
@@ -316,8 +315,7 @@ def _cost(assessment: Assessment, state: str) -> Verdict | None:
             kind = "do not trigger the action but should" if late else "trigger the action but should not"
             where = f"Scores from {' to '.join(ends)} {kind}. {where}"
     return Verdict(
-        DISTRUST, "cost",
-        f"{headline} costs {value} units more per 1,000 rows than needed.",
+        DISTRUST, "cost", f"{headline} costs {value} units more per 1,000 rows than needed.",
         f"No: {acting} costs {number(ROWS * lost.cost)} units per 1,000 rows, of which calibrated scores "
         f"would save an estimated {value} ({low} to {high}).",
         where, action,
