@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from calibrant.atomic import write_atomic
 from calibrant.inference.interval_estimate import MeanGap
 from calibrant.inference.segments import Segment, audited_segments
+from calibrant.inference.shown import Page
 from calibrant.inference.table import markdown_of
 from calibrant.inputs import Predictions, SegmentTable, Serializable, generator
 from calibrant.inputs.codec import Count, Level, Number, Probability
-from calibrant.inputs.printed import Block, Printed, Table, data_frame
+from calibrant.inputs.printed import Block, Table, data_frame
 from calibrant.inputs.wording import about, count, counted, few_of, p_value, percent, points, points_with_ends
 from calibrant.score_data import Sample
 from calibrant.tasks import CalibrationTask, Notion, get_notion
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Segments that are described in sentences, and those in the printed table.
 DESCRIBED, SHOWN = 5, 15
@@ -32,7 +28,7 @@ NUMBERS = (
 
 
 @dataclass(frozen=True)
-class SegmentAudit(Printed, Serializable):
+class SegmentAudit(Page, Serializable):
     """Calibration gaps of overlapping segments, with control of the family-wise error rate.
 
     Attributes
@@ -91,6 +87,7 @@ class SegmentAudit(Printed, Serializable):
     clusters: Number | None = None
     correlation: Probability | None = None
     cautions: tuple[str, ...] = ()
+    _drawn_by, _page_by = "segments", "segments_page"
 
     @property
     def different(self) -> tuple[Segment, ...]:
@@ -109,19 +106,13 @@ class SegmentAudit(Printed, Serializable):
     def _sentence(self, each: Segment) -> str:
         words = get_notion(self.notion).reading
         side = "low" if each.beyond.value > 0 else "high"
+        p = p_value(each.p_beyond, 1 / (1 + self.n_resamples))
         return (
             f"{each.name}: {words.score}s are too {side} by {points(abs(each.beyond.value))} points beyond "
-            f"the common recalibration ({' to '.join(_ends(each.beyond))}; {self._p(each.p_beyond)}); "
+            f"the common recalibration ({_ends(each.beyond)}; adjusted {p}); "
             f"{words.frequency} {points(each.observed)} %, mean {words.score} {points(each.expected)} %, "
             f"{counted(each.rows, 'row')}."
         )
-
-    @property
-    def _least(self) -> float:
-        return 1 / (1 + self.n_resamples)
-
-    def _p(self, p: float) -> str:
-        return f"adjusted {p_value(p, self._least)}"
 
     def verdict(self, limit: float) -> tuple[str, str]:
         """Return whether all gaps are within a limit ("pass"), one is not ("fail"), or neither is known.
@@ -153,60 +144,18 @@ class SegmentAudit(Printed, Serializable):
 
     def to_markdown(self) -> str:
         """Return a Markdown table of all segments."""
-        return markdown_of(self._head, map(self._row, self.segments), 1)
-
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the gaps of the worst segments as a forest plot; see `calibrant.plot.segments`.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; otherwise one new figure.
-        **options
-            Keyword arguments of `calibrant.plot.segments`.
-
-        Returns
-        -------
-        Axes
-            The main panel.
-        """
-        from calibrant import plot
-
-        return plot.segments(self, ax, **options)
-
-    def to_html(self, path: str | Path | None = None) -> str | None:
-        """Write a self-contained page; without a path, return it.
-
-        Parameters
-        ----------
-        path : path, optional
-            File to write.
-
-        Returns
-        -------
-        str or None
-            The page, if there is no path.
-        """
-        from calibrant.report.page import segments_page
-
-        if path is None:
-            return segments_page(self)
-        write_atomic(path, [segments_page(self).encode()])
-        return None
+        head = ["segment", "rows", "gap", "interval", "p", "beyond", "interval", "p", "pooled"]
+        return markdown_of(head, map(self._row, self.segments), 1)
 
     def __repr__(self) -> str:
         found = f"{len(self.different)} of {len(self.segments)} differ"
         return f"SegmentAudit({found}; {', '.join(self.columns)}, depth {self.depth})"
 
-    @property
-    def _head(self) -> list[str]:
-        return ["segment", "rows", "gap", "interval", "p", "beyond", "interval", "p", "pooled"]
-
     def _row(self, each: Segment) -> list[str]:
         cells = [each.name, count(each.rows)]
         for gap, p in ((each.gap, each.p_value), (each.beyond, each.p_beyond)):
-            p_text = p_value(p, self._least)[2:].removeprefix("= ")
-            cells += [points(gap.value, "+"), " to ".join(_ends(gap)), p_text]
+            p_text = p_value(p, 1 / (1 + self.n_resamples))[2:].removeprefix("= ")
+            cells += [points(gap.value, "+"), _ends(gap), p_text]
         return [*cells, points(each.pooled, "+")]
 
     def _printed(self) -> Iterator[Block]:
@@ -223,36 +172,20 @@ class SegmentAudit(Printed, Serializable):
         yield from self.cautions
 
 
-def _ends(gap: MeanGap) -> tuple[str, str]:
-    return points_with_ends(gap.value, gap.low, gap.high, "+")[1:]
+def _ends(gap: MeanGap) -> str:
+    return " to ".join(points_with_ends(gap.value, gap.low, gap.high, "+")[1:])
 
 
 def audit_segments(
-    data: Predictions,
-    notion: Notion,
-    segments: tuple[tuple[str, ...], Sequence[SegmentTable], int],
-    *,
-    level: float,
-    n_resamples: int,
-    seed: int,
-    depth: int,
-    min_rows: int,
-) -> SegmentAudit:
-    """Audit the gaps of all segments; see `calibrant.audit`.
-
-    Parameters
-    ----------
-    data, notion
-        All rows, and a notion with one score for each.
-    segments : tuple
-        Names of the columns, tables of segments, and number of combinations with too few rows.
-    """
+    data: Predictions, notion: Notion, segments: tuple[tuple[str, ...], Sequence[SegmentTable], int], *,
+    level: float, n_resamples: int, seed: int, depth: int, min_rows: int,
+) -> SegmentAudit:  # fmt: skip
+    """Audit segments, which are what `segments_of_rows` returns; see `calibrant.audit`."""
     columns, tables, few = segments
     task = CalibrationTask.of(data, notion)
     problem = task.problems[0]
     assert isinstance(problem, Sample)
-    options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "rng": generator(seed)}
-    found, correlation = audited_segments(problem, tables, cluster=data.cluster, **options)
+    found, correlation = audited_segments(problem, tables, data.cluster, level, n_resamples, generator(seed))
     observed, expected = (
         float(np.average(x, weights=problem.weight)) for x in (problem.outcome, problem.score)
     )

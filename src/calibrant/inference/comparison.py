@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import atan2, erfc, hypot, pi, sqrt
-from pathlib import Path
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from calibrant import inputs
-from calibrant.atomic import write_atomic
 from calibrant.curves.band import wilson
 from calibrant.estimators import EstimatorLike, Norm
 from calibrant.inference.canonical import contributions_of_rows
 from calibrant.inference.clusters import ClusterAdjustment, by_cluster
 from calibrant.inference.estimate import estimate, influence, signs
 from calibrant.inference.result import LEAST_P, Estimate, estimate_table
+from calibrant.inference.shown import Page
 from calibrant.inputs import ROUNDING, InputError, Serializable
 from calibrant.inputs.codec import Bounds, Level, Probability, check_order
 from calibrant.inputs.printed import Block, Printed, Table
@@ -41,10 +40,6 @@ from calibrant.posterior import posterior_of
 from calibrant.score_data import Array
 from calibrant.settings import REPORT
 from calibrant.tasks import CalibrationTask, get_notion
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 # Range of the differences between two errors.
 CHANGE = Bounds(-2, 2, slack=ROUNDING)
@@ -144,7 +139,7 @@ class ErrorDifference(Printed, Serializable):
 
 
 @dataclass(frozen=True)
-class Comparison(Printed, Serializable):
+class Comparison(Page, Serializable):
     """Estimates of several models, and their differences from a baseline.
 
     Attributes
@@ -176,6 +171,7 @@ class Comparison(Printed, Serializable):
     estimates: Mapping[str, Estimate]
     differences: Mapping[str, ErrorDifference]
     baseline: str
+    _drawn_by, _page_by = "compare", "comparison_page"
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -233,46 +229,6 @@ class Comparison(Printed, Serializable):
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.estimates)}; baseline {self.baseline})"
-
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the errors and the differences from the baseline; see `calibrant.plot.compare`.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; otherwise one new figure.
-        **options
-            Keyword arguments of the function of `calibrant.plot` that draws it.
-
-        Returns
-        -------
-        Axes
-            The main panel.
-        """
-        from calibrant import plot
-
-        return plot.compare(self, ax, **options)
-
-    def to_html(self, path: str | Path | None = None) -> str | None:
-        """Write the comparison as one self-contained page; without a path, return it.
-
-        Parameters
-        ----------
-        path : path, optional
-            File to write.
-
-        Returns
-        -------
-        str or None
-            The page, if there is no path.
-        """
-        from calibrant import report
-
-        text = report.comparison_page(self)
-        if path is None:
-            return text
-        write_atomic(path, [text.encode()])
-        return None
 
     def _check_fields(self) -> None:
         """Raise an error unless there is one difference for every model except the baseline."""

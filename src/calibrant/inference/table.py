@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,17 +17,15 @@ from calibrant.inference.interval_estimate import IntervalBounds, IntervalEstima
 from calibrant.inference.multiplicity import each_level, false_discovery, refine_tests
 from calibrant.inference.null import DATA_SETS
 from calibrant.inference.result import NAMES, Estimate, p_text
+from calibrant.inference.shown import Drawn
 from calibrant.inputs import InputError, Predictions, Serializable
 from calibrant.inputs.codec import Level, Probability, check_lengths
-from calibrant.inputs.printed import Block, Printed, Table, data_frame
+from calibrant.inputs.printed import Block, Table, data_frame
 from calibrant.inputs.wording import about, count, few_of, number, percent, size_name, with_ends
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.score_data import Array
 from calibrant.settings import REPORT
 from calibrant.tasks import CalibrationTask, Notion, get_notion
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Cells that are printed; more are in `to_frame`.
 LISTED = 40
@@ -39,7 +37,7 @@ _LATEX |= {character: "\\" + character for character in "&%$#_{}"}
 
 
 @dataclass(frozen=True)
-class EstimateTable(Printed, Serializable):
+class EstimateTable(Drawn, Serializable):
     """Calibration errors of cells of rows, such as models crossed with benchmarks.
 
     Attributes
@@ -84,6 +82,7 @@ class EstimateTable(Printed, Serializable):
     level: Level
     simultaneous: bool = False
     cautions: tuple[str, ...] = ()
+    _drawn_by = "groups"
 
     @property
     def cells(self) -> Mapping[tuple[Any, ...], Estimate]:
@@ -115,25 +114,6 @@ class EstimateTable(Printed, Serializable):
     def to_markdown(self) -> str:
         """Return a Markdown table."""
         return markdown_of(self._head, self._rows(), len(self.columns))
-
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the errors with their intervals as a forest plot; see `calibrant.plot.groups`.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; otherwise one new figure.
-        **options
-            Keyword arguments of the function of `calibrant.plot` that draws it.
-
-        Returns
-        -------
-        Axes
-            The main panel.
-        """
-        from calibrant import plot
-
-        return plot.groups(self, ax, **options)
 
     def __repr__(self) -> str:
         value, low, high = with_ends(self.macro.value, self.macro.low, self.macro.high)

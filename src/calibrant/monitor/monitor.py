@@ -15,9 +15,10 @@ from scipy.special import logsumexp
 
 from calibrant import inputs
 from calibrant.atomic import write_atomic
+from calibrant.inference.shown import Page
 from calibrant.inputs import InputError, InputTypeError
 from calibrant.inputs.codec import from_text
-from calibrant.inputs.printed import Block, Printed
+from calibrant.inputs.printed import Block
 from calibrant.inputs.wording import counted, few_of, number
 from calibrant.monitor import process
 from calibrant.monitor.history import (
@@ -39,7 +40,7 @@ from calibrant.tasks import get_notion
 from calibrant.tasks.notions import refuse_related
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 # Batches, and standard errors, from which on variation between batches is worth a caution.
 ENOUGH, CLEAR = 10, 4.0
@@ -47,7 +48,7 @@ ENOUGH, CLEAR = 10, 4.0
 WIDE = 3.0
 
 
-class Monitor(Printed):
+class Monitor(Page):
     """Watch the calibration of a model over time.
 
     The probability of a false alarm is at most `alpha` over any number of batches. It is a probability
@@ -108,6 +109,8 @@ class Monitor(Printed):
     Alarm at 21: scores are too high, since about 21 (90 % interval 20 to 21);
     e-value 1.82e+03.
     """
+
+    _drawn_by, _page_by = "monitor", "monitor_page"
 
     @inputs.helpful
     def __init__(
@@ -422,46 +425,6 @@ class Monitor(Printed):
         alarm = None if self.alarm is None else self.alarm.at
         about = f"{self.notion!r}, batches={len(self._rows)}, e_value={self.e_value:.3g}"
         return f"Monitor({about}, alarm={alarm!r})"
-
-    def plot(self, ax: Any = None, **options: Any) -> Axes:
-        """Draw the error and the e-process over time; see `calibrant.plot.monitor`.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; otherwise one new figure.
-        **options
-            Keyword arguments of `calibrant.plot.monitor`.
-
-        Returns
-        -------
-        sequence of Axes
-            Both panels.
-        """
-        from calibrant import plot
-
-        return plot.monitor(self, ax, **options)
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Write a self-contained page; without a path, return it.
-
-        Parameters
-        ----------
-        path : path, optional
-            File to write.
-
-        Returns
-        -------
-        str or None
-            The page, if there is no path.
-        """
-        from calibrant import report
-
-        page = report.monitor_page(self)
-        if path is None:
-            return page
-        write_atomic(path, [page.encode()])
-        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that the monitor knows, as `from_dict` reads it."""
