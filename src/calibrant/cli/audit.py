@@ -23,27 +23,22 @@ from calibrant.cli.output import (
 )
 from calibrant.cli.source import read_source
 
-
-@click.command(
-    epilog="Exit codes: 0 done, 2 bad input or usage; with --max-gap 0 the gaps of all segments are within "
-    "the limit, 1 that of a segment is not, 3 inconclusive."
+SEGMENTS = "Columns, separated by commas, whose values and combinations of values are segments."
+LIMIT = "Largest absolute gap of a segment; its interval decides, and the exit code says how."
+EXITS = (
+    "Exit codes: 0 done, 2 bad input or usage; with --max-gap 0 the gaps of all segments are within the "
+    "limit, 1 that of a segment is not, 3 inconclusive."
 )
+WHOLE: dict[str, Any] = {"type": click.IntRange(1), "show_default": True}
+
+
+@click.command(epilog=EXITS)
 @options("path")
 @click.option(
-    "--segments",
-    "by",
-    metavar="COLUMNS",
-    multiple=True,
-    required=True,
-    callback=columns,
-    help="Columns, separated by commas, whose values and combinations of values are segments.",
+    "--segments", "by", metavar="COLUMNS", multiple=True, required=True, callback=columns, help=SEGMENTS
 )
-@click.option(
-    "--depth", type=click.IntRange(1), default=2, show_default=True, help="Columns combined at most."
-)
-@click.option(
-    "--min-rows", type=click.IntRange(1), default=30, show_default=True, help="Smallest size of a segment."
-)
+@click.option("--depth", default=2, **WHOLE, help="Columns combined at most.")
+@click.option("--min-rows", default=30, **WHOLE, help="Smallest size of a segment.")
 @options(*DATA, "class_names", "cluster", "notion", "level", "seed")
 @click.option(
     "--n-resamples",
@@ -53,25 +48,14 @@ from calibrant.cli.source import read_source
     metavar="N",
     help="Data sets simulated.",
 )
-@click.option(
-    "--max-gap",
-    type=click.FloatRange(0, 1),
-    metavar="LIMIT",
-    help="Largest absolute gap of a segment; its interval decides, and the exit code says how.",
-)
+@click.option("--max-gap", type=click.FloatRange(0, 1), metavar="LIMIT", help=LIMIT)
 @click.option("--markdown", is_flag=True, help="Print a Markdown table of all segments.")
 @output("-o", "--out", suffixes=(".html", ".htm", *PICTURES), what="Write a page or draw a forest plot.")
 @options("json", "quiet")
 def audit(
-    file: str,
-    depth: int,
-    min_rows: int,
-    max_gap: float | None,
-    markdown: bool,
-    out: Path | None,
-    as_json: bool,
-    **given: Any,
-) -> None:
+    file: str, depth: int, min_rows: int, max_gap: float | None, markdown: bool, out: Path | None,
+    as_json: bool, **given: Any,
+) -> None:  # fmt: skip
     """Find the segments in PATH whose scores are off, and those that differ from the others.
 
     Each segment is tested against calibrated scores, and against one common recalibration of all

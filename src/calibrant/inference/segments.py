@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -39,10 +39,6 @@ MOST_BINS, BIN_VARIANCE = 50, 25.0
 # Standard deviations of log-odds in the prior of the deviations of segments from the common curve.
 PRIOR_SDS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 EM_STEPS = 200
-
-
-#: Value, lower end, upper end, and half of the range under H0, of every segment.
-Ends: TypeAlias = tuple[Array, Array, Array, Array]
 
 
 @dataclass(frozen=True)
@@ -101,23 +97,13 @@ class Segment(Serializable):
 
 
 class EquivalentCount(NamedTuple):
-    """Binomial counts with the mean, the variance and the third cumulant of sums of residuals under H0.
+    """Binomial counts with the mean, the variance and the third cumulant of sums of residuals under H0."""
 
-    Attributes
-    ----------
-    total, rows, rate : arrays (segments,)
-        The observed count, the number of trials and the probability; none need be whole.
-    unit : array
-        Residual that a count of one stands for.
-    known : array of bool
-        Whether the sum varies under H0 at all.
-    """
-
-    total: Array
-    rows: Array
+    total: Array  # observed count of each segment, which need not be whole
+    rows: Array  # number of trials, which need not be whole either
     rate: Array
-    unit: Array
-    known: Array
+    unit: Array  # residual that a count of one stands for
+    known: Array  # whether the sum varies under H0 at all
 
     @classmethod
     def of(cls, residual: Array, variance: Array, third: Array, unit: Array, free: Array) -> EquivalentCount:
@@ -149,24 +135,19 @@ class EquivalentCount(NamedTuple):
         )
         return np.where(self.known[k], z, 0.0)
 
-    def ends(self, limit: float) -> tuple[Array, Array]:
-        """Return the residuals at which the normal score would be `limit` above and below zero."""
+    def gap(self, limit: float, weight: Array) -> list[MeanGap]:
+        """Return mean residuals; the normal score would be `limit` in absolute value at the ends."""
         from scipy.special import betaincinv, ndtr
 
-        count = np.clip(self.total, 0.0, self.rows)
+        count, middle, scale = np.clip(self.total, 0.0, self.rows), self.rows * self.rate, self.unit / weight
         tail, above, below = ndtr(-limit), count + 0.5, self.rows - count + 0.5
-        low, high = betaincinv(above, below, tail), 1 - betaincinv(below, above, tail)
-        scale = self.rows * self.unit
-        return (low - self.rate) * scale, (high - self.rate) * scale
-
-    def gap(self, limit: float, weight: Array) -> Ends:
-        """Return mean residuals, the ends of their intervals, and half of the range expected under H0."""
-        middle = self.rows * self.rate
-        value = np.clip((self.total - middle) * self.unit / weight, -1, 1)
-        low, high = (np.clip(end / weight, -1, 1) for end in self.ends(limit))
-        expected = limit * np.sqrt(middle * (1 - self.rate)) * self.unit / weight
-        low, high = np.where(self.known, low, -1), np.where(self.known, high, 1)
-        return value, np.minimum(low, value), np.maximum(high, value), np.minimum(expected, 1)
+        ends = betaincinv(above, below, tail), 1 - betaincinv(below, above, tail)
+        low, high = (np.clip((end - self.rate) * self.rows * scale, -1, 1) for end in ends)
+        value = np.clip((self.total - middle) * scale, -1, 1)
+        low = np.where(self.known, np.minimum(low, value), -1)
+        high = np.where(self.known, np.maximum(high, value), 1)
+        expected = np.minimum(limit * np.sqrt(middle * (1 - self.rate)) * scale, 1)
+        return [MeanGap(*each) for each in np.stack([value, low, high, expected], axis=1).tolist()]
 
     def steps(self) -> dict[int, tuple[Array, Array]]:
         """Return for each segment with a small count the deviates between whole counts, and their scores.
@@ -182,11 +163,9 @@ class EquivalentCount(NamedTuple):
         low = np.maximum(middle - 8 * sd - 8, -1) - self.total
         high = np.minimum(middle + 8 * sd + 16, self.rows + 1) - self.total
         counts = [self.total[k] + np.arange(np.floor(low[k]) + 1, np.ceil(high[k])) for k in small]
-        which, count = (
-            np.repeat(small, [len(each) for each in counts]),
-            np.concatenate(counts),
-        )
-        rows, ends = self.rows[which], np.cumsum([len(each) for each in counts])[:-1]
+        sizes = [len(each) for each in counts]
+        which, count, ends = np.repeat(small, sizes), np.concatenate(counts), np.cumsum(sizes)[:-1]
+        rows = self.rows[which]
         at_most = betainc(np.maximum(rows - count, 1e-9), count + 1, 1 - self.rate[which])
         between = ndtri(np.where(count >= rows, 1.0, at_most))
         pairs = zip(np.split(between, ends), np.split(self.score(count, which), ends), strict=True)
@@ -201,55 +180,34 @@ class _RowCumulants(NamedTuple):
     third: Array
 
     @classmethod
-    def of(cls, score: Array, outcome: Array, weight: Array | None, *, counts: bool) -> _RowCumulants:
+    def of(cls, score: Array, outcome: Array, weight: Array, *, counts: bool) -> _RowCumulants:
         kept = np.clip(score, LEAST, 1 - LEAST)
         residual, variance = outcome - score, kept * (1 - kept)
-        third = variance * (1 - 2 * kept)
-        if weight is not None:
-            powers = (weight, weight) if counts else (weight**2, weight**3)
-            residual, variance, third = residual * weight, variance * powers[0], third * powers[1]
-        return cls(residual, variance, third)
+        second, third = (weight, weight) if counts else (weight**2, weight**3)
+        return cls(residual * weight, variance * second, variance * (1 - 2 * kept) * third)
 
 
 @one_blas_thread()
 def audited_segments(
-    sample: Sample,
-    tables: Sequence[SegmentTable],
-    *,
-    cluster: Array | None,
-    level: float,
-    n_resamples: int,
+    sample: Sample, tables: Sequence[SegmentTable], cluster: Array | None, level: float, n_resamples: int,
     rng: np.random.Generator,
-) -> tuple[tuple[Segment, ...], float | None]:
-    """Return all segments, the strongest evidence first, and the intra-cluster correlation if there is one.
-
-    Parameters
-    ----------
-    sample : Sample
-        A single problem.
-    tables : sequence of SegmentTable
-    cluster : array (rows,) or None
-    level, n_resamples, rng
-        Joint level of the intervals, number of simulated data sets, and their generator.
-    """
+) -> tuple[tuple[Segment, ...], float | None]:  # fmt: skip
+    """Return all segments, the strongest evidence first, and the intra-cluster correlation of clusters."""
     score, outcome = sample.score.astype(np.float64), np.asarray(sample.outcome, dtype=np.float64)
-    weight = None if sample.weight is None else sample.weight.astype(np.float64)
-    curve = auto(BinaryProblem(sample)).probability(score)
-    plain = _RowCumulants.of(score, outcome, weight, counts=sample.counts)
-    common = _RowCumulants.of(curve, outcome, weight, counts=sample.counts)
+    weight = np.ones(len(score)) if sample.weight is None else sample.weight.astype(np.float64)
+    curve, counts = auto(BinaryProblem(sample)).probability(score), sample.counts or sample.weight is None
+    plain, common = (_RowCumulants.of(each, outcome, weight, counts=counts) for each in (score, curve))
     information = float(sample.n) * float(np.average(curve * (1 - curve), weights=weight))
     bins, n_bins = _score_bins(score, common.variance, information)
-    heavy = None if weight is None or sample.counts else weight
-    columns = [*plain, *(x if weight is None else x * weight for x in (score, outcome))]
-    columns += [] if weight is None else [weight]
-    columns += [] if heavy is None else [plain.variance * heavy, common.variance * heavy]
+    summed = [*plain, score * weight, outcome * weight, weight]
+    summed += [] if counts else [plain.variance * weight, common.variance * weight]
 
     def sums(table: SegmentTable) -> tuple[Array, Array]:
         size, code = len(table.values), table.code.astype(np.intp)
-        flat = [np.bincount(code, x, size + 1)[:size] for x in columns]
+        flat = [np.bincount(code, x, size + 1)[:size] for x in summed]
         code = code * n_bins + bins
         binned = [np.bincount(code, x, (size + 1) * n_bins).reshape(-1, n_bins)[:size] for x in common]
-        return np.stack(flat + [table.rows.astype(np.float64)] * (weight is None)), np.stack(binned)
+        return np.stack(flat), np.stack(binned)
 
     parts = list(parallel_map(sums, tables))
     flat, (residual, variance, third) = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
@@ -259,10 +217,10 @@ def audited_segments(
     # in the variance of the bin, and a row outside minus that share.
     cubes = third * (1 - 3 * share * (1 - share)) - share**3 * total[2]
     free = variance.sum(axis=1)
-    units = np.ones((2, len(free))) if heavy is None else np.stack([flat[6] / flat[1], flat[7] / free])
+    units = np.ones((2, len(free))) if counts else np.stack([flat[6] / flat[1], flat[7] / free])
     effect, correlation = np.ones(len(free)), None
     if cluster is not None:
-        effect, correlation = _design_effects(tables, cluster, common, weight, counts=sample.counts)
+        effect, correlation = _design_effects(tables, cluster, common, weight if counts else 1.0)
     within = [(residual - share * total[0]), variance * (1 - share), cubes]
     cumulants = [flat[:3], np.stack([each.sum(axis=1) for each in within])]
     tests = [
@@ -270,22 +228,21 @@ def audited_segments(
         for (r, v, m), unit, least in zip(cumulants, units, (flat[1], free), strict=True)
     ]
     scores = [test.score(test.total) for test in tests]
-    p_values, ends = [], []
+    p_values, gaps = [], []
     for k, matrix in enumerate(_correlations(tables, common.variance, bins, n_bins, rng)):
-        largest = _largest(tests[k], matrix, n_resamples, rng, whole=heavy is None and cluster is None)
+        largest = _largest(tests[k], matrix, n_resamples, rng, whole=counts and cluster is None)
         as_large = n_resamples - np.searchsorted(largest, np.abs(scores[k]) - 1e-6)
-        p_values.append((1 + as_large) / (1 + n_resamples))
+        p_values.append(((1 + as_large) / (1 + n_resamples)).tolist())
         rank = min(int(np.ceil(level * (n_resamples + 1))), n_resamples)
-        ends.append(tests[k].gap(float(largest[rank - 1]), flat[5]))
-    pooled = ends[0][0] - (1 - _shrinkage(scores[1], tests[1])) * ends[1][0]
+        gaps.append(tests[k].gap(float(largest[rank - 1]), flat[5]))
+    known = 1 - _shrinkage(scores[1], tests[1])
+    pooled = [gap.value - k * beyond.value for k, gap, beyond in zip(known.tolist(), *gaps, strict=True)]
     expected, observed = flat[3:5] / flat[5]
-    gaps = [[MeanGap(*each) for each in np.stack(end, axis=1).tolist()] for end in ends]
-    numbers = (observed, expected, p_values[0], p_values[1], np.clip(pooled, -1, 1))
-    pairs = zip(zip(*(each.tolist() for each in numbers), strict=True), *gaps, strict=True)
     keys = [(table.columns, *each) for table in tables for each in zip(table.values, table.rows, strict=True)]
+    columns = observed.tolist(), expected.tolist(), gaps[0], p_values[0], gaps[1], p_values[1], pooled
     segments = [
-        Segment(names, values, int(rows), y, s, gap, p, beyond, p_beyond, mean)
-        for (names, values, rows), ((y, s, p, p_beyond, mean), gap, beyond) in zip(keys, pairs, strict=True)
+        Segment(names, values, int(rows), y, s, gap, p, beyond, p_beyond, min(max(mean, -1.0), 1.0))
+        for (names, values, rows), y, s, gap, p, beyond, p_beyond, mean in zip(keys, *columns, strict=True)
     ]
     order = sorted(range(len(keys)), key=lambda k: (-abs(scores[1][k]), keys[k][:2]))
     return tuple(segments[k] for k in order), correlation
@@ -302,13 +259,14 @@ def _score_bins(score: Array, variance: Array, information: float) -> tuple[Arra
 
 
 def _design_effects(
-    tables: Sequence[SegmentTable], cluster: Array, rows: _RowCumulants, weight: Array | None, *, counts: bool
+    tables: Sequence[SegmentTable], cluster: Array, rows: _RowCumulants, factor: Array | float
 ) -> tuple[Array, float]:
-    """Return the design effect of each segment at one intra-cluster correlation, and that correlation."""
+    """Return the design effect of each segment at one intra-cluster correlation, and that correlation.
+
+    A row that stands for `factor` rows is pairs with itself: standard deviations add up like those of rows.
+    """
     from scipy.sparse import coo_array
 
-    # Counted rows are pairs with each other: their standard deviations add up like those of other rows.
-    factor = weight if weight is not None and counts else 1.0
     deviation, single = np.sqrt(rows.variance * factor), rows.variance
     squares = (rows.residual**2 / factor).sum()
     pairs = (np.bincount(cluster, deviation) ** 2).sum() - single.sum()

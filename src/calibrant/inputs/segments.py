@@ -23,23 +23,12 @@ INTERVALS, MOST_NUMBERS = 5, 10
 
 
 class SegmentTable(NamedTuple):
-    """Segments that do not overlap: combinations of the values of some columns.
-
-    Attributes
-    ----------
-    columns : tuple of str
-    values : list of tuples of str
-        Values of the columns in each segment.
-    code : array of int16
-        Segment of each row; `len(values)` for rows that are in none.
-    rows : array
-        Number of rows of each segment.
-    """
+    """Segments that do not overlap: combinations of the values of some columns."""
 
     columns: tuple[str, ...]
-    values: list[tuple[str, ...]]
-    code: Array
-    rows: Array
+    values: list[tuple[str, ...]]  # of the columns in each segment
+    code: Array  # segment of each row, as int16; `len(values)` for rows that are in none
+    rows: Array  # number of rows of each segment
 
 
 def segments_of_rows(
@@ -64,25 +53,24 @@ def segments_of_rows(
     tables: dict[tuple[str, ...], SegmentTable] = {}
     known: dict[tuple[tuple[str, str], ...], int] = {(): data.n_rows}
     few = 0
-    first: list[tuple[str, ...]]
-    last: list[tuple[str, ...]]
     for size in range(1, min(depth, len(columns)) + 1):
         for names in combinations(columns, size):
             if size == 1:
                 texts, code = _values(columns[names[0]], data, f"segments[{names[0]!r}]")
-                first, last, n_last = [()], [(text,) for text in texts], len(texts)
+                first: list[tuple[str, ...]] = [()]
+                last: list[tuple[str, ...]] = [(text,) for text in texts]
             elif names[:-1] in tables and names[-1:] in tables:
                 (_, first, before, _), (_, last, code, _) = tables[names[:-1]], tables[names[-1:]]
-                n_last = len(last)
-                inside = (before < len(first)) & (code < n_last)
-                code = np.where(inside, before.astype(np.int32) * n_last + code, len(first) * n_last)
+                inside = (before < len(first)) & (code < len(last))
+                code = np.where(inside, before.astype(np.int32) * len(last) + code, len(first) * len(last))
             else:
                 continue
-            rows = np.bincount(code, weight, len(first) * n_last + 1)[: len(first) * n_last]
+            size_all = len(first) * len(last)
+            rows = np.bincount(code, weight, size_all + 1)[:size_all]
             few += int(np.count_nonzero((rows > 0) & (rows < min_rows)))
             kept, values = [], []
             for k in np.flatnonzero(rows >= min_rows).tolist():
-                value = (*first[k // n_last], *last[k % n_last])
+                value = (*first[k // len(last)], *last[k % len(last)])
                 key = tuple(zip(names, value, strict=True))
                 if all(known.get(key[:j] + key[j + 1 :]) != rows[k] for j in range(size)):
                     kept.append(k)

@@ -214,15 +214,8 @@ def segments(audit: SegmentAudit, ax: Axes | None = None, *, beyond: bool = True
     return ax
 
 
-def _gaps(
-    names: Sequence[str],
-    gaps: Sequence[Any],
-    sizes: Sequence[str],
-    level: float,
-    total: int,
-    ax: Any,
-    figsize: Size,
-) -> Any:
+def _gaps(names: Sequence[str], gaps: Sequence[Any], sizes: Sequence[str], level: float, total: int,
+          ax: Any, figsize: Size) -> Any:  # fmt: skip
     """Draw signed gaps, coloured by the side of 0 that the interval lies on."""
     from matplotlib.lines import Line2D
 
