@@ -375,7 +375,7 @@ def said(found, balance=None, **parts):
 def test_a_direction_is_named_only_where_the_mean_is_off_too(many):
     sure = {"value": 0.041, "low": 0.032, "high": 0.05, "p": 0.001}
     found = said(many, **sure)
-    assert found.verdict.headline == "Overconfident by 4.1 points."
+    assert found.verdict.headline == "Overconfident by 4.1 points on average."
     expected = "4.1 points (95 % interval 3.2 to 5.0 points); expected if calibrated: 0.9 points; p ≤ 0.001"
     assert wording.error_sentence(found) == f"The calibration error is {expected} (H0: calibrated)."
     under = said(many, **sure, balance=Balance(100, 90, 86, -0.04, -0.05, -0.03), over=0.0)
