@@ -141,6 +141,7 @@ def test_every_format_gives_the_estimate_of_the_arrays(folder, confidence, suffi
     assert found.pop("source") == f"data.{suffix}"
     assert found.pop("rows") == N
     assert found.pop("read") == "rows"
+    assert found.pop("dropped") == 0
     assert found == json.loads(confidence.to_json())
     assert as_json("ece", "-", stdin=path.read_bytes())["value"] == confidence.value
 
@@ -583,6 +584,7 @@ def test_report_writes_and_says_where(here, assessed):
         "pos_label": None,
         "cost": None,
         "tolerance": None,
+        "missing": "raise",
         "command": "calibrant report data.csv",
     }
 
@@ -787,7 +789,7 @@ def test_the_class_of_a_matrix_is_asked_for(folder):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["ece"], "Missing argument 'PATH'. (see main ece -h)"),
+        (["ece"], "Missing argument 'PATH...'. (see main ece -h)"),
         (["ece", "missing.csv"], "cannot read missing.csv: No such file or directory"),
         (["ecee", "data.csv"], "No such command 'ecee'"),
         (["--colour"], "No such option '--colour'"),

@@ -112,7 +112,6 @@ def compare(
     \b
     Examples:
       calibrant compare old.csv new.csv
-      calibrant compare both.csv --model old='p_old_*' --model new='p_new_*'
       calibrant compare last.sketch this.sketch --max-worse 0.005
       calibrant compare *.csv --correct right --confidence sure --cluster question -o models.html
     """
