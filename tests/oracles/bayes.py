@@ -15,7 +15,14 @@ import numpy as np
 
 from calibrant.posterior import dyadic_partition, score_effects, variance_time
 from calibrant.posterior.process import CELLS_PER_ROUGHNESS
-from calibrant.posterior.score_effects import MANY_PAIRS, SMALLEST_EXPECTED_OUTCOMES
+from calibrant.posterior.score_effects import (
+    LEAST_REPEATED_SHARE,
+    MANY_PAIRS,
+    RARE_FACTOR,
+    RARE_ROWS,
+    ROUNDING_UNIT,
+    SMALLEST_EXPECTED_OUTCOMES,
+)
 from calibrant.posterior.variance_time import PILOT_BANDWIDTH
 from calibrant.settings import PRIOR
 
@@ -260,18 +267,18 @@ def coverage(p):
     """Share of the rows at shared scores, without heavy scores and those at 0 or 1; less if none are rare."""
     shared, single, rare = 0, 0, 0
     for s, m in zip(p.score, p.count, strict=True):
-        apart = m > 1 and (m >= PRIOR.heavy_share * p.n or min(s, 1 - s) < PRIOR.rounding_unit)
+        apart = m > 1 and (m >= PRIOR.heavy_share * p.n or min(s, 1 - s) < ROUNDING_UNIT)
         shared += m if m > 1 and not apart else 0
         single += m == 1
-        rare += m if 1 < m < PRIOR.rare_rows else 0
-    return shared / (shared + single) * min(1.0, PRIOR.rare_factor * rare / single) if single else 1.0
+        rare += m if 1 < m < RARE_ROWS else 0
+    return shared / (shared + single) * min(1.0, RARE_FACTOR * rare / single) if single else 1.0
 
 
 def points_of(p):
     """Each distinct score; where too few are shared, single rows in one of many cells are one point."""
     time = np.append(0, np.cumsum(p.count * p.variance))
     cell = score_effects.POOLED * (time[1:] + time[:-1]) / 2 // time[-1]
-    pooling = coverage(p) < PRIOR.smallest_repeated_share
+    pooling = coverage(p) < LEAST_REPEATED_SHARE
     points, last = [], None
     for i, m in enumerate(p.count):
         own = None if m > 1 or not pooling else cell[i]
@@ -335,7 +342,7 @@ class Effects:
         few, most = PRIOR.effects_weight_few_tied, PRIOR.effects_weight_all_tied
         most = few + (most - few) * self.share
         levels = [point.scores / point.rows for point in self.points if point.tied]
-        multiples = [s / PRIOR.rounding_unit for s in levels]
+        multiples = [s / ROUNDING_UNIT for s in levels]
         rounded = all(abs(each - round(each)) < 1e-6 for each in multiples)
         if rounded and len(levels) > PRIOR.few_scores:
             most = few
