@@ -283,7 +283,7 @@ def where_cell(task):
         p = scores(kind, k, n, rng)
         error = CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, families.labels(mapped(name, p), rng))))
         found = ProbabilityTransfer.of(error)
-        pairs[:, r] = found.taken[above], found.spread[above], taken[above]
+        pairs[:, r] = found.net[above], found.spread[above], taken[above]
         gaps[:, r] = found.gap - gap, found.gap_spread
     return pairs, gaps
 

@@ -95,9 +95,12 @@ def test_a_report_of_levels_shows_them_and_repeats_its_command(paths, tmp_path):
 RNG = np.random.default_rng(1)
 LABEL = RNG.integers(0, 2, 200)
 SCORE = RNG.integers(0, 101, 200)
+GROUPS = np.arange(200) % 2
 OPTIONS = {
+    "audit": {"segments": {"group": GROUPS}, "n_resamples": 99},
     "best_threshold": {"cost": 0.3, "rng": 0},
     "compare_calibrators": {"methods": ["beta"], "rng": 0},
+    "estimate_by": {"by": {"group": GROUPS}, "rng": 0},
     "lce": {"at": [0.25, 0.5]},
     "recommend": {"estimators": ["uniform:5"], "repetitions": 2, "rng": 0},
     "regret": {"cost": 0.3, "rng": 0},

@@ -119,4 +119,4 @@ def test_sums_refuse_clusters_and_say_why(call):
 
 def test_other_functions_have_no_such_argument():
     with pytest.raises(TypeError, match="unexpected keyword argument 'cluster'"):
-        calibrant.reliability_curve(Y, P, cluster=[1, 1, 2, 2, 3, 3])
+        calibrant.score_histogram(Y, P, cluster=[1, 1, 2, 2, 3, 3])

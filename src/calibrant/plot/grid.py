@@ -105,7 +105,8 @@ def small_multiples(results: Pictures | Assessment, axes: Any = None, *, histogr
             estimator_text = dict(
                 zip(["of the class", "of another class"], canvas.handles(ax)[0], strict=True)
             )
-        key = {"title": ", ".join(facts), "ncols": 3, **canvas.KEY}
+        across = 3 if ax.figure.get_figwidth() > 4 else 2
+        key = {"title": ", ".join(facts), "ncols": across, **canvas.KEY}
         written = ax.figure.legend(
             list(estimator_text.values()), list(estimator_text), loc="outside lower center", **key
         )
