@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,15 +64,12 @@ def periods_of_times(times: Any, every: str) -> list[Period]:
     ['2026-05-04', '2026-05-11']
     """
     try:
-        values = np.array(
-            [str(each).removesuffix("Z") for each in np.asarray(times).tolist()], "datetime64[s]"
-        )
+        texts = [str(each).removesuffix("Z") for each in np.asarray(times).tolist()]
+        values = np.array(texts, "datetime64[s]")
     except ValueError as error:
         raise Refused(f"--time must name a column of dates or times: {error}") from None
-    if np.isnat(values).any():
-        raise Refused(
-            f"--time must be known for each row, got none in row {int(np.argmax(np.isnat(values))) + 1}"
-        )
+    if (lost := np.isnat(values)).any():
+        raise Refused(f"--time must be known for each row, got none in row {int(lost.argmax()) + 1}")
     starts = values.astype(PERIODS[every])
     if every == "week":
         starts = starts - (starts.astype(int) + 3) % 7
@@ -92,19 +89,16 @@ def _marks(files: Sequence[str], known: Mapping[str, Any]) -> dict[str, tuple[in
     return marks
 
 
-@contextmanager
-def _locked(state: Path | None) -> Iterator[None]:
+def _locked(state: Path | None) -> AbstractContextManager[object]:
     """Keep other runs from a state file."""
     if state is None:
-        yield
-        return
+        return nullcontext()
     try:
         from filelock import FileLock, Timeout
     except ImportError:
         raise Refused("--state needs filelock; pip install 'calibrant[monitor]'") from None
     try:
-        with FileLock(f"{state}.lock", timeout=0):
-            yield
+        return FileLock(f"{state}.lock").acquire(timeout=0)
     except Timeout:
         raise Refused(f"{state}: another run is using it") from None
 
@@ -128,28 +122,25 @@ def _load(state: Path | None, given: Mapping[str, Any]) -> tuple[Monitor, dict[s
     return monitor, values["files"]
 
 
-def _read(monitor: Monitor, period: Period, given: dict[str, Any], table: Any, now: Any) -> tuple[Any, Any]:
-    """Return what a period holds: a batch and what it is about."""
+def _rows(monitor: Monitor, period: Period, given: dict[str, Any], table: Any) -> tuple[Any, dict[str, Any]]:
+    """Return what `Monitor.update` takes of a period: labels and scores or sketches, and options."""
     from calibrant.data import stream
     from calibrant.data.files import is_sketch
 
-    when = period.at if now is None else monitor._moment(period.at, now)
     if table is None and all(map(is_sketch, period.files)):
-        return monitor._read(when, load_sketches(period.files), None, None, None)
+        return (load_sketches(period.files),), {}
     if table is None and given["cluster"] is None:
         streamed = stream(period.files, _asked(given), format=given["format"])
-        kept = {group: sketch for group, sketch in streamed.sketches.items() if sketch.totals.rows}
-        return monitor._read(when, kept, None, None, None)
+        return ({group: sketch for group, sketch in streamed.sketches.items() if sketch.totals.rows},), {}
     if table is None and len(period.files) > 1:
         raise Refused(f"{period.at}: has several files, and --cluster needs one for each period")
     source = read_rows(period.files[0], given) if table is None else table
     settings, chosen = source.options, slice(None) if period.rows is None else period.rows
-    groups = source.groups if table is None else source.by.get(given["groups"])
     monitor._settle(settings["labels"], settings["pos_label"], source.notion.name)
-    rows = [*source.rows, groups, *(settings.get(name) for name in ("cluster", "sample_weight", "counts"))]
-    *rows, sample_weight, counts = [None if each is None else each[chosen] for each in rows]
-    weights = {"sample_weight": sample_weight, "counts": counts}
-    return monitor._read(when, *rows, percent=False, missing=settings["missing"], **weights)
+    columns = {name: settings.get(name) for name in ("cluster", "sample_weight", "counts")}
+    columns["groups"] = source.groups if table is None else source.by.get(given["groups"])
+    options = {name: each[chosen] for name, each in columns.items() if each is not None}
+    return [each[chosen] for each in source.rows], options | {"missing": settings["missing"]}
 
 
 @click.command(epilog="Exit codes: 0 no alarm, 1 alarm, 2 bad input or usage.")
@@ -193,27 +184,27 @@ def monitor(
         raise click.UsageError("--time and --groups must be two columns")
     with _locked(state), refusing(name_of(file)):
         watched, files = _load(state, given)
-        table, periods = None, []
-        if time is not None:
+        table = None
+        if time is None:
+            paths = [path for each in files_of(file) for path in expanded(each, given["format"])]
+            periods = periods_of_paths(paths)
+        else:
             columns = (time,) if given["groups"] is None else (time, given["groups"])
             table = read_rows(file, given | {"by": columns, "groups": None})
             periods = periods_of_times(table.by[time], every)
-        else:
-            paths = [path for each in files_of(file) for path in expanded(each, given["format"])]
-            periods = periods_of_paths(paths)
         present = np.datetime64(str(moment("now" if now is None else now, "--now")))
-        known = {row.at: batch for row, batch in zip(watched.history, watched._batches, strict=True)}
-        delay = watched.settings.delay
-        extra = np.timedelta64(6 if every == "week" else 0, "D")
-        waits = delay if delay is not None else -np.inf
-        open_periods = [each for each in periods if waits >= 0 and closes(each.at, waits) + extra > present]
-        fresh = [each for each in periods if each not in open_periods and each.at not in known]
+        known, delay = {batch.at: batch for batch in watched._batches}, watched.settings.delay
+        # A week is named by its first day, and ends six days after it.
+        extra = 6 * (every == "week")
+        waiting = [] if delay is None else [p for p in periods if closes(p.at, delay + extra) > present]
+        fresh = [each for each in periods if each not in waiting and each.at not in known]
         for period in (each for each in periods if each.at in known):
             before = files.get(period.at, {})
             marks = _marks(period.files, before)
             same = sorted(m[2] for m in before.values()) == sorted(m[2] for m in marks.values())
             if table is not None:
-                same = _read(watched, period, given, table, None)[1].digest == known[period.at].digest
+                rows, options = _rows(watched, period, given, table)
+                same = watched._read(period.at, *rows, **options)[1].digest == known[period.at].digest
             if not same:
                 hint = "rows that came later must be a period of their own"
                 raise Refused(f"{period.at}: has changed since it was read; {hint}")
@@ -222,7 +213,8 @@ def monitor(
                 # Before it is read: what changes meanwhile is seen by the next run.
                 files[period.at] = _marks(period.files, {})
                 with refusing(period.at):
-                    watched._consume(*_read(watched, period, given, table, present))
+                    rows, options = _rows(watched, period, given, table)
+                    watched.update(*rows, at=period.at, now=present, **options)
                 bar(done, len(fresh))
         if not watched.history:
             raise Refused(f"no period has closed, of {counted(len(periods), 'period')}")
@@ -230,15 +222,15 @@ def monitor(
             watched.to_html(where)
         if state is not None and fresh:
             write(state, json.dumps({"monitor": watched.to_dict(), "files": files}, allow_nan=False))
-    if open_periods:
-        waiting = counted(len(open_periods), "period")
-        note(f"caution: {waiting} must wait for labels, from {open_periods[0].at} on")
-    about = {"new": len(fresh), "waiting": len(open_periods), "source": name_of(file)}
+    if waiting:
+        size = counted(len(waiting), "period")
+        note(f"caution: {size} must wait for labels, from {waiting[0].at} on")
     if as_json:
-        alarm = None if watched.alarm is None else watched.alarm.to_dict()
+        about: dict[str, Any] = {"alarm": None if watched.alarm is None else watched.alarm.to_dict()}
+        about |= {"new": len(fresh), "waiting": len(waiting), "source": name_of(file)}
         about |= {"flagged": {str(group): at for group, at in watched.flagged.items()}}
         about |= {"e_value": watched.e_value, "limit": watched.limit, "batches": len(watched.history)}
-        tell_json({"alarm": alarm} | about | {"cautions": list(watched.cautions)})
+        tell_json(about | {"cautions": list(watched.cautions)})
     else:
         tell(str(watched))
         click.echo(printable(f"page: {where.resolve()}"))

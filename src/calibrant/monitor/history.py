@@ -17,6 +17,8 @@ from calibrant.inputs.codec import Bounds, Count, Level, Number, Probability, Se
 from calibrant.inputs.printed import Block, Printed, Table, data_frame
 from calibrant.inputs.wording import count, with_interval
 from calibrant.monitor.process import CELLS, CellSums
+from calibrant.sketch import Sketch
+from calibrant.tasks import get_notion
 
 #: Columns of occupied cells: the number of the cell, rows, scores and outcomes.
 SumsTable: TypeAlias = Annotated[NDArray[np.float64], Shape((4, None)), Bounds(0)]
@@ -45,13 +47,6 @@ def moment(at: Any, name: str = "at") -> str | int:
     return str(value)
 
 
-def is_after(at: Any, other: Any) -> bool:
-    """Return whether one moment is after another; numbers and dates do not mix."""
-    if isinstance(at, int) != isinstance(other, int):
-        raise InputError("at", "be a number in all batches or in none", at, got=f"{at!r} after {other!r}")
-    return bool(at > other if isinstance(at, int) else np.datetime64(at) > np.datetime64(other))
-
-
 def closes(at: Any, delay: float) -> Any:
     """Return when the labels of a period are complete: `delay` days after its end.
 
@@ -70,6 +65,17 @@ class Subject:
     labels: tuple[Hashable, ...]
     positive: int | None
     vector: bool  # whether scores came as a vector
+
+    @classmethod
+    def of(cls, sketch: Sketch) -> Subject:
+        """Return what a sketch asks."""
+        return cls(str(sketch.notion), tuple(sketch.labels), sketch.positive, sketch.is_vector)
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The class of each one-dimensional problem; None where it is of no class."""
+        notion = get_notion(self.notion)
+        return self.labels if notion.classwise else (notion.label(self.labels, self.positive),)
 
 
 @dataclass(frozen=True)

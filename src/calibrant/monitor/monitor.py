@@ -30,11 +30,10 @@ from calibrant.monitor.history import (
     MonitorState,
     Subject,
     closes,
-    is_after,
     moment,
 )
 from calibrant.monitor.process import Stream
-from calibrant.monitor.sums import classes_of, of_rows, of_sketches
+from calibrant.monitor.sums import of_rows, of_sketches
 from calibrant.sketch import Sketch
 from calibrant.tasks import get_notion
 from calibrant.tasks.notions import refuse_related
@@ -206,9 +205,16 @@ class Monitor(Page):
             The present, against which `delay` is held.
         """
         when = self._moment(at, now)
-        options = {"sample_weight": sample_weight, "counts": counts, "percent": percent, "missing": missing}
-        subject, batch = self._read(when, y_true, y_prob, groups, cluster, **options)
-        return self._consume(subject, batch)
+        options = {"groups": groups, "cluster": cluster, "percent": percent, "missing": missing}
+        options |= {"sample_weight": sample_weight, "counts": counts}
+        before, (subject, batch) = self._subject, self._read(when, y_true, y_prob, **options)
+        try:
+            self._subject = subject
+            self._add(batch)
+        except InputError:
+            self._subject = before
+            raise
+        return self
 
     def _moment(self, at: Any, now: Any) -> str | int:
         """Return when a batch is, which is after all before and whose labels are complete."""
@@ -229,18 +235,20 @@ class Monitor(Page):
 
     def _check_order(self, at: Any) -> None:
         """Refuse a batch that is not after those before."""
-        if self._batches and not is_after(at, last := self._batches[-1].at):
+        if not self._batches:
+            return
+        last: Any = self._batches[-1].at
+        if isinstance(at, int) != isinstance(last, int):
+            raise InputError("at", "be a number in all batches or in none", at, got=f"{at!r} after {last!r}")
+        if not (at > last if isinstance(at, int) else np.datetime64(at) > np.datetime64(last)):
             hint = "a period counts once; add rows that came later as a batch of a later time"
             raise InputError("at", f"be after {last}, the batch before", at, hint=hint)
 
-    def _read(
-        self, at: Any, y_true: Any, y_prob: Any, groups: Any, cluster: Any, **options: Any
-    ) -> tuple[Subject, Batch]:
+    def _read(self, at: Any, y_true: Any, y_prob: Any = None, **options: Any) -> tuple[Subject, Batch]:
         """Return the sums of a batch, which asks what the batches before asked."""
         sketches = {None: y_true} if isinstance(y_true, Sketch) else y_true
         if isinstance(sketches, Mapping):
-            given = {"y_prob": y_prob, "groups": groups, "cluster": cluster, **options}
-            for name, value in given.items():
+            for name, value in {"y_prob": y_prob, **options}.items():
                 if value is not None and value is not False and not (name == "missing" and value == "raise"):
                     raise InputError(name, "be left out for a sketch, which holds sums of rows")
             for each in sketches.values():
@@ -250,10 +258,7 @@ class Monitor(Page):
         elif y_prob is None:
             raise InputTypeError("y_prob", "be scores", None)
         else:
-            settings = self.settings
-            subject, batch = of_rows(
-                at, y_true, y_prob, self._subject, settings, groups=groups, cluster=cluster, **options
-            )
+            subject, batch = of_rows(at, y_true, y_prob, self._subject, self.settings, **options)
         if self.settings.notion not in (None, subject.notion):
             raise InputError("notion", f"be {self.settings.notion} in every batch", subject.notion)
         return subject, batch
@@ -266,16 +271,6 @@ class Monitor(Page):
             positive = s.pos_label if pos_label is None else pos_label
             self.settings = replace(s, labels=classes, pos_label=positive, notion=s.notion or notion)
 
-    def _consume(self, subject: Subject, batch: Batch) -> Self:
-        """Add a batch that was read; nothing is changed if it is refused."""
-        before, self._subject = self._subject, subject
-        try:
-            self._add(batch)
-        except InputError:
-            self._subject = before
-            raise
-        return self
-
     @property
     def _all_groups(self) -> tuple[Any, ...] | None:
         """All groups that may occur, if they are known: given, or those of the reference period."""
@@ -285,7 +280,7 @@ class Monitor(Page):
 
     def _add(self, batch: Batch) -> None:
         """Add a batch to the streams of its groups, and look at the evidence."""
-        s, size = self.settings, len(classes_of(self._subject)) if self._subject else 0
+        s, size = self.settings, len(self._subject.classes) if self._subject else 0
         sums = {(each.group, each.problem): each.sums for each in batch.sums}
         new = [group for group in dict.fromkeys(group for group, _ in sums) if group not in self._streams]
         known = self._all_groups
@@ -354,7 +349,7 @@ class Monitor(Page):
         change = process.change_of(np.array(stream.log_e))
         onset, low, high = (monitored[k].at for k in (change.onset, change.low, change.high))
         assert self._subject is not None
-        classes = classes_of(self._subject)
+        classes = self._subject.classes
         scores = f"{get_notion(self._subject.notion).reading.score}s"
         scores += f" of {classes[problem]}" if len(classes) > 1 else ""
         words = process.words_of(change, scores, stream.total.n)

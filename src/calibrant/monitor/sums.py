@@ -19,52 +19,33 @@ from calibrant.sketch.sketch import _reordered
 from calibrant.tasks import CalibrationTask, get_notion
 
 
-def classes_of(subject: Subject) -> tuple[Any, ...]:
-    """Return the class of each one-dimensional problem; None where it is of no class."""
-    notion = get_notion(subject.notion)
-    return subject.labels if notion.classwise else (notion.label(subject.labels, subject.positive),)
-
-
-def subject_of(sketch: Sketch) -> Subject:
-    """Return what a sketch asks."""
-    return Subject(str(sketch.notion), tuple(sketch.labels), sketch.positive, sketch.is_vector)
-
-
 def of_sketches(at: Any, sketches: Mapping[Any, Sketch], subject: Subject | None) -> tuple[Subject, Batch]:
     """Return the sums of sketches by group, all of which must ask what `subject` says."""
     known = {group: sketch for group, sketch in sketches.items() if sketch.totals.rows}
     if not known:
         raise InputError("sketch", "hold rows", got="none")
     first, *others = known.values()
-    subject = subject or subject_of(first)
-    for other in map(subject_of, known.values()):
-        asked, got = ((each.notion, classes_of(each)) for each in (subject, other))
+    subject = subject or Subject.of(first)
+    for other in map(Subject.of, known.values()):
+        asked, got = ((each.notion, each.classes) for each in (subject, other))
         if asked != got:
-            raise InputError(
-                "sketch", f"ask what the first batch asked, {asked[0]} of {asked[1]}", got=f"{got}"
-            )
+            rule = f"ask what the first batch asked, {asked[0]} of {asked[1]}"
+            raise InputError("sketch", rule, got=f"{got}")
     total = sum(others, start=first)
     sums = {group: _of_sketch(sketch) for group, sketch in known.items()}
     return subject, _batch(at, sums, total._task, total.totals.dropped)
 
 
 def of_rows(
-    at: Any,
-    y_true: Any,
-    y_prob: Any,
-    subject: Subject | None,
-    settings: MonitorSettings,
-    *,
-    groups: Any,
-    cluster: Any,
-    **options: Any,
-) -> tuple[Subject, Batch]:
+    at: Any, y_true: Any, y_prob: Any, subject: Subject | None, settings: MonitorSettings, *,
+    groups: Any = None, cluster: Any = None, **options: Any,
+) -> tuple[Subject, Batch]:  # fmt: skip
     """Return the sums of rows by group; with `cluster`, a cluster is one row with the means of its rows."""
     inputs.same_rows(y_true=y_true, y_prob=y_prob, cluster=cluster, groups=groups)
     if subject is None:
         asked = Sketch(settings.notion, labels=settings.labels, pos_label=settings.pos_label)
-        subject = subject_of(asked.update(y_true, y_prob, **options))
-    weighted, notion = options["sample_weight"] is not None, get_notion(subject.notion)
+        subject = Subject.of(asked.update(y_true, y_prob, **options))
+    weighted, notion = options.get("sample_weight") is not None, get_notion(subject.notion)
     classes = _empty(subject, weighted=weighted)._known_classes(y_prob) | options
     # A class may be missing from a batch, and the columns of a matrix may come in another order.
     by_name = not notion.correctness_pairs
@@ -139,12 +120,11 @@ def _of_clusters(data: Predictions, subject: Subject, largest: float) -> list[Ce
         return np.bincount(cluster, values, size)
 
     of_weights = total(weight)
-    rows = np.ones(size) if data.counts else of_weights / total(np.ones(len(weight))) / largest
+    rows = np.ones(size) if data.counts else of_weights / np.bincount(cluster) / largest
     sums = []
     for problem in get_notion(subject.notion).problems(data):
-        for pair in zip(
-            np.atleast_2d(problem.score), np.atleast_2d(np.asarray(problem.outcome)), strict=True
-        ):
+        scores, outcomes = map(np.atleast_2d, (problem.score, np.asarray(problem.outcome)))
+        for pair in zip(scores, outcomes, strict=True):
             score, outcome = (np.clip(total(weight * part) / of_weights, 0, 1) for part in pair)
             sums.append(CellSums.of(score, outcome, rows))
     return sums

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from markupsafe import Markup
 from calibrant.inputs.house_style import BLUE, GREY, INK, ORANGE
 from calibrant.monitor import Monitor
 from calibrant.report.chart import _grid
-from calibrant.report.page import _rendered, policy_of
+from calibrant.report.page import _rendered
 from calibrant.report.svg import Axis, area, drawing, path, tag, text
 from calibrant.score_data import Array
 
@@ -25,16 +24,12 @@ BEYOND = 4.0
 
 def monitor_page(monitor: Monitor) -> str:
     """Return the page of a monitor as text."""
-    style = (files("calibrant.report") / "style.css").read_text(encoding="utf-8")
-    return _rendered(
-        "monitor.html.j2",
-        m=monitor,
-        version=version("calibrant"),
-        style=Markup(style),
-        policy=policy_of(style),
-        error_charts=[_errors(monitor, name) for name in SIZES] if len(monitor.history) else [],
-        evidence_charts=[_evidence(monitor, name) for name in SIZES] if len(monitor.history) else [],
-    )
+    drawn = SIZES if monitor.history else ()
+    charts = {
+        "error_charts": [_errors(monitor, name) for name in drawn],
+        "evidence_charts": [_evidence(monitor, name) for name in drawn],
+    }
+    return _rendered("monitor.html.j2", m=monitor, version=version("calibrant"), **charts)
 
 
 def _axes(monitor: Monitor, name: str, low: float, high: float) -> tuple[Axis, Axis, list[Markup]]:

@@ -65,8 +65,6 @@ ESTIMATOR_NAMES = {
 
 def page(assessment: Assessment) -> str:
     """Return the report as the text of one page."""
-    folder = files("calibrant.report")
-    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     picture, notion = picture_of(assessment), get_notion(assessment.notion)
     by_class = (curves for curves in assessment.curves.values() if isinstance(curves, ByClass))
     rejected = wording.is_rejected(assessment.estimates[assessment.curve_notion], assessment.level)
@@ -81,7 +79,7 @@ def page(assessment: Assessment) -> str:
         pairs=[] if transfer is None else pairs(transfer, level), pairs_first=PAIRS,
         predicted=[] if transfer is None else predicted(transfer, level),
         answer=_answer_curves(assessment, picture.curve),
-        style=Markup(style), script=Markup(script), policy=policy_of(style, script), wording=wording,
+        script=_text_of("script.js"), wording=wording,
         costs=[] if assessment.decision is None else assessment.decision.table,
         picture=picture, data=_embedded(picture, example), size=_size(picture.curve), no_error=NO_ERROR,
         looked_up=looked_up(picture, rejected, example),
@@ -93,17 +91,9 @@ def page(assessment: Assessment) -> str:
 
 def segments_page(audit: SegmentAudit) -> str:
     """Return an audit of segments as the text of one page."""
-    style = (files("calibrant.report") / "style.css").read_text(encoding="utf-8")
     limit = max(max(abs(each.beyond.low), abs(each.beyond.high)) for each in audit.segments[:DRAWN])
-    return _rendered(
-        "segments.html.j2",
-        a=audit,
-        reading=get_notion(audit.notion).reading,
-        limit=limit,
-        most=DRAWN,
-        style=Markup(style),
-        policy=policy_of(style),
-    )
+    reading = get_notion(audit.notion).reading
+    return _rendered("segments.html.j2", a=audit, reading=reading, limit=limit, most=DRAWN)
 
 
 def fragment(assessment: Assessment) -> str:
@@ -115,7 +105,6 @@ def fragment(assessment: Assessment) -> str:
 
 def comparison_page(comparison: Comparison) -> str:
     """Return the page of a comparison: the differences, the errors and the cautions."""
-    style = (files("calibrant.report") / "style.css").read_text(encoding="utf-8")
     baseline, differences = comparison.estimates[comparison.baseline], comparison.differences.values()
     accuracies: dict[str, float] = {}
     for each in differences:
@@ -129,12 +118,15 @@ def comparison_page(comparison: Comparison) -> str:
         accuracies=accuracies,
         whole=all(size_name(estimate.n) == "rows" for estimate in comparison.estimates.values()),
         independent=INDEPENDENT, limit=max(max(abs(each.low), abs(each.high)) for each in differences),
-        top=max(estimate.high for estimate in comparison.estimates.values()), style=Markup(style),
-        policy=f"default-src 'none'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'",
+        top=max(estimate.high for estimate in comparison.estimates.values()),
     )  # fmt: skip
 
 
-def _rendered(template: str, **values: Any) -> str:
+def _rendered(template: str, script: str = "", **values: Any) -> str:
+    """Return a page with the style, and a policy that allows this and the script, and nothing else."""
+    style, scripts = _text_of("style.css"), f"script-src '{_hash(script)}'; " if script else ""
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; {scripts}base-uri 'none'; form-action 'none'"
+    values |= {"style": Markup(style), "script": Markup(script), "policy": policy}
     text = _templates().get_template(template).render(**values)
     # Halves of characters, as names of files that are not UTF-8 hold, are shown by their numbers.
     return text.encode("utf-8", "backslashreplace").decode()
@@ -310,10 +302,8 @@ def _embedded(picture: chart.Picture, example: float | None) -> Markup:
     return Markup(text)
 
 
-def policy_of(style: str, script: str = "") -> str:
-    """Return the security policy of a page: it allows a style and a script, and nothing else."""
-    scripts = f"script-src '{_hash(script)}'; " if script else ""
-    return f"default-src 'none'; style-src '{_hash(style)}'; {scripts}base-uri 'none'; form-action 'none'"
+def _text_of(name: str) -> str:
+    return (files("calibrant.report") / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
