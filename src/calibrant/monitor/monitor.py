@@ -405,10 +405,8 @@ class Monitor(Page):
         """The state of the monitor in one sentence."""
         if self.alarm is not None:
             return self.alarm.sentence
-        return (
-            f"No alarm after {counted(len(self._rows), 'batch')}: e-value {self.e_value:.3g}, "
-            f"limit {self.limit:.3g}."
-        )
+        batches = counted(len(self._rows), "batch")
+        return f"No alarm after {batches}: e-value {self.e_value:.3g}, limit {self.limit:.3g}."
 
     def _printed(self) -> Iterator[Block]:
         yield self.sentence

@@ -209,14 +209,14 @@ def change_of(log_e: Array, level: float = 0.9) -> Change:
 def words_of(change: Change, scores: str, count: Array) -> str:
     """Return in words how outcomes differ from `scores`, of which each cell has had so many rows."""
     kind, first, last = SHAPES[change.shape]
-    low = "low" if change.higher else "high"
-    if kind == "slope":
-        return f"{scores} are {'not extreme enough' if change.higher else 'too extreme'}"
-    if kind == "curvature":
-        other = "high" if change.higher else "low"
-        return f"{scores} are too {low} at both ends and too {other} in between"
-    if kind == "shift":
-        return f"{scores} are too {low}"
+    low, high = ("low", "high") if change.higher else ("high", "low")
+    words = {
+        "shift": f"too {low}",
+        "slope": "not extreme enough" if change.higher else "too extreme",
+        "curvature": f"too {low} at both ends and too {high} in between",
+    }
+    if kind in words:
+        return f"{scores} are {words[kind]}"
     cells = np.flatnonzero((count > 0) & (shapes(count)[change.shape] > 0))
     ends = np.concatenate([[0.0], EDGES, [1.0]])
     left, right = (ends[cells[0]], ends[cells[-1] + 1]) if cells.size else (first, last)

@@ -25,7 +25,7 @@ BEYOND = 4.0
 def monitor_page(monitor: Monitor) -> str:
     """Return the page of a monitor as text."""
     drawn = SIZES if monitor.history else ()
-    charts = {
+    charts: dict[str, Any] = {
         "error_charts": [_errors(monitor, name) for name in drawn],
         "evidence_charts": [_evidence(monitor, name) for name in drawn],
     }
@@ -90,21 +90,17 @@ def _errors(monitor: Monitor, name: str) -> Markup:
 def _evidence(monitor: Monitor, name: str) -> Markup:
     """Draw the e-process on a log scale with its limit."""
     limit = float(np.log10(monitor.limit))
-    log_e = np.log10([row.e_value for row in monitor.history])
-    drawn = np.minimum(log_e, limit + BEYOND)
-    x, y, parts = _axes(
-        monitor, name, min(float(drawn.min()), -0.5) - 0.2, max(float(drawn.max()), limit) + 0.3
-    )
-    right = SIZES[name][0] - RIGHT
-    for power in range(int(np.ceil(y.low)), int(y.high) + 1):
+    drawn = np.minimum(np.log10([row.e_value for row in monitor.history]), limit + BEYOND)
+    low, high = min(float(drawn.min()), -0.5) - 0.2, max(float(drawn.max()), limit) + 0.3
+    x, y, parts = _axes(monitor, name, low, high)
+    ends = {"x1": LEFT, "x2": SIZES[name][0] - RIGHT}
+    for power in range(int(np.ceil(low)), int(high) + 1):
         up = float(y(power))
-        parts.append(
-            tag("line", x1=LEFT, x2=right, y1=up, y2=up, class_="grid", stroke=GREY, stroke_width="0.5")
-        )
+        parts.append(tag("line", **ends, y1=up, y2=up, class_="grid", stroke=GREY, stroke_width="0.5"))
         parts.append(text(f"{10.0**power:,.6g}", LEFT - 7, up + 4, text_anchor="end"))
     up = float(y(limit))
     parts += [
-        tag("line", x1=LEFT, x2=right, y1=up, y2=up, stroke=INK, class_="null", stroke_dasharray="6 4"),
+        tag("line", **ends, y1=up, y2=up, stroke=INK, class_="null", stroke_dasharray="6 4"),
         text(f"limit {monitor.limit:.3g}", LEFT + 4, up - 6, fill=INK, class_="known"),
         _line(x, y, drawn),
         text("e-value, log scale", 0, 14),
