@@ -7,18 +7,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 
 class PlainMetric(nn.Module):
-    """The part of `torchmetrics.Metric` that the metrics of this package use.
-
-    States are tensors. `compute` combines those of all processes of `torch.distributed`.
+    """The part of `torchmetrics.Metric` that the metrics of this package use: states are tensors.
 
     Parameters
     ----------
     sync_on_compute : bool, default=True
-        Whether `compute` combines the states of all processes.
+        Whether `compute` combines the states of all processes of `torch.distributed`.
     """
 
     def __init__(self, *, sync_on_compute: bool = True) -> None:
@@ -59,35 +57,28 @@ class PlainMetric(nn.Module):
             value: Tensor = self.compute()
         finally:
             self._to_sync = self.sync_on_compute
-            self._combine([before, self.metric_state])
+            for name, state in self.metric_state.items():
+                state.copy_(self._reductions[name](torch.stack([before[name], state])))
         return value
 
     @contextmanager
     def sync_context(self) -> Iterator[None]:
         """Replace the states by those of all processes, until the end of the context."""
-        alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
-        if alone:
+        if not (distributed.is_available() and distributed.is_initialized()):
             yield
             return
         mine = {name: state.clone() for name, state in self.metric_state.items()}
-        states: list[dict[str, Tensor]] = [{} for _ in range(torch.distributed.get_world_size())]
-        for name, state in mine.items():
-            every = [torch.empty_like(state) for _ in states]
-            torch.distributed.all_gather(every, state.contiguous())
-            for held, gathered in zip(states, every, strict=True):
-                held[name] = gathered
         try:
-            self._combine(states)
+            for name, state in mine.items():
+                every = [torch.empty_like(state) for _ in range(distributed.get_world_size())]
+                distributed.all_gather(every, state)
+                getattr(self, name).copy_(self._reductions[name](torch.stack(every)))
             self._is_synced = True
             yield
         finally:
             self._is_synced = False
-            self._combine([mine])
-
-    def _combine(self, states: list[dict[str, Tensor]]) -> None:
-        """Set the states to the combination of several."""
-        for name, reduction in self._reductions.items():
-            getattr(self, name).copy_(reduction(torch.stack([held[name] for held in states])))
+            for name, state in mine.items():
+                getattr(self, name).copy_(state)
 
     def _plot(self, val: Any, ax: Any = None) -> Any:
         """Draw values over time."""
@@ -96,11 +87,6 @@ class PlainMetric(nn.Module):
         ax = pyplot.subplots()[1] if ax is None else ax
         ax.plot([float(each) for each in (val if isinstance(val, list | tuple) else [val])], marker="o")
         return ax.figure, ax
-
-
-def total(stacked: Tensor) -> Tensor:
-    """Add up the states of several processes."""
-    return stacked.sum(0)
 
 
 if TYPE_CHECKING:

@@ -56,35 +56,22 @@ def locate(score: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
 
 
 def add_rows(
-    sums: Tensor,
-    score: Tensor,
-    outcome: Tensor,
-    layout: Layout,
-    weight: Tensor | None,
-    problem: Tensor | None,
+    sums: Tensor, score: Tensor, code: Tensor, layout: Layout, weight: Tensor | None, problem: Tensor | None
 ) -> None:
-    """Add rows to the sums; those with a negative outcome are left out.
+    """Add rows to the sums of the first problem, or of the `problem` of each.
 
-    Parameters
-    ----------
-    sums : tensor (6, problems, cells)
-        Integers without weights, else float64.
-    score, outcome : tensor (rows,)
-    layout : Layout
-    weight : tensor (rows,) or None
-    problem : tensor (rows,) or None
-        Problem of each row; None if all are of the first.
+    Bit 0 of a code is the outcome; rows with a negative one are left out.
     """
     flat = sums.view(6, -1)
     by_outcome, size = flat[:4].view(2, -1), flat.shape[1]
     for chunk in range(0, len(score), ROWS):
         part = slice(chunk, chunk + ROWS)
-        cell, offset = locate(score[part], layout)
-        y = outcome[part].long()
+        valid = code[part] >= 0
+        cell, offset = locate(torch.where(valid, score[part], 0), layout)
         if problem is not None:
             cell += problem[part] * layout.size
-        counted = (y >= 0).long() if weight is None else torch.where(y >= 0, weight[part], 0)
-        place, offset = y.clamp(min=0) * size + cell, offset.to(sums.dtype)
+        counted = valid.to(sums.dtype) if weight is None else torch.where(valid, weight[part], 0)
+        place, offset = (code[part] & 1).long() * size + cell, offset.to(sums.dtype)
         first = counted * offset
         by_outcome[0].scatter_add_(0, place, counted)
         by_outcome[1].scatter_add_(0, place, first)
@@ -142,24 +129,7 @@ def _ends(layout: Layout) -> tuple[Array, Array]:
 def to_cells(
     sums: Tensor, layout: Layout, support: tuple[float, float], *, weighted: bool, batch: bool
 ) -> Cells:
-    """Return the sums as those of a sketch.
-
-    Parameters
-    ----------
-    sums : tensor (6, problems, cells)
-        What `add_rows` made.
-    layout : Layout
-    support : pair of floats
-        Range of possible scores.
-    weighted : bool
-        Whether rows had weights.
-    batch : bool
-        Whether there is a problem for each class, rather than a single one.
-
-    Returns
-    -------
-    Cells
-    """
+    """Return sums of rows, with scores in a range, as those of a sketch; of each class if it is a batch."""
     values = sums.cpu().numpy()
     values = values if batch else values[:, 0]
     w0, w1, o0, o1, square, rest = (row.astype(np.float64) for row in values)

@@ -16,7 +16,16 @@ from torch import Tensor
 from calibrant.score_data.layout import FINE, Layout
 from calibrant.torch import reduce
 from calibrant.torch.cells import ROWS, STEP_BITS
-from calibrant.torch.reduce import BAD_LABEL, BAD_SCORE, BAD_SUM, BRIER_STEPS, IGNORED, LOSS_STEPS, Rows
+from calibrant.torch.reduce import (
+    BAD_LABEL,
+    BAD_SCORE,
+    BAD_SUM,
+    BRIER_STEPS,
+    IGNORED,
+    LOSS_STEPS,
+    Rows,
+    ScoreBatch,
+)
 
 # Constants of the kernels. The number of rows lies above the `OFFSETS` of a word.
 COUNT_BITS, STEP = tl.constexpr(2 * STEP_BITS), tl.constexpr(STEP_BITS)
@@ -328,10 +337,6 @@ def _copies(rows: int, most: int) -> int:
     return max(1, min(most, rows // ROWS_PER_COPY))
 
 
-def _zero_words(size: int, device: torch.device) -> Tensor:
-    return torch.zeros((size, 4), dtype=torch.int64, device=device)
-
-
 def _collect(sums: Tensor, words: Tensor, first: int, count: int, stride: int, copies: int) -> None:
     """Add the copies of some cells to their sums."""
     six = sums.view(6, -1)[:, first:]
@@ -345,88 +350,79 @@ def _aligned(x: Tensor) -> tuple[int, int, int]:
     return x.shape[1] // align, x.stride(0) // align, align
 
 
-def add_scores(
-    sums: Tensor,
-    score: Tensor,
-    label: Tensor,
-    faults: Tensor | None,
-    ignore: int,
-    layout: Layout,
-    *,
-    logits: bool,
-) -> None:
+def add_scores(sums: Tensor, batch: ScoreBatch, layout: Layout, faults: Tensor | None = None) -> None:
     """Add scores with labels 0 and 1, or with the codes of rows if there are no `faults` to be counted."""
+    score, options = batch.x, _cells_of(layout) | {"LOGITS": batch.logits, "CODES": faults is None}
     copies, near_copies = (_copies(len(score), most) for most in (COPIES, NEAR_COPIES))
     near = layout.boundary_cells[0] + min(NEAR, layout.uniform // 4)
     inner, ends = layout.size - 2 * near, near_copies * 2 * near
-    options = _cells_of(layout) | {"NEAR": near, "LOGITS": logits, "CODES": faults is None, "SIZE": BLOCK}
     for start in range(0, len(score), copies * ROWS):
         part = slice(start, start + copies * ROWS)
-        n, words = len(score[part]), _zero_words(ends + copies * inner, score.device)
-        arguments = score[part], label[part], words, sums if faults is None else faults, n, ignore
-        _add_scores[(triton.cdiv(n, BLOCK),)](*arguments, copies, near_copies, **options)
+        n, words = len(score[part]), sums.new_zeros(ends + copies * inner, 4)
+        arguments = score[part], batch.label[part], words, sums if faults is None else faults, n, batch.ignore
+        _add_scores[(triton.cdiv(n, BLOCK),)](
+            *arguments, copies, near_copies, NEAR=near, SIZE=BLOCK, **options
+        )
         _collect(sums, words, 0, near, 2 * near, near_copies)
         _collect(sums, words[near:], layout.size - near, near, 2 * near, near_copies)
         _collect(sums, words[ends:], near, inner, inner, copies)
 
 
-def top_rows(
-    row_sums: Tensor, x: Tensor, target: Tensor, ignore: int, tolerance: float, *, top: int, logits: bool
-) -> Rows:
+def top_rows(row_sums: Tensor, batch: ScoreBatch, top: int) -> Rows:
     """Reduce score vectors to the sum of their `top` largest scores; see `reduce.top_rows`."""
-    n, (classes, stride, align) = len(x), _aligned(x)
+    x, n, (classes, stride, align) = batch.x, len(batch.x), _aligned(batch.x)
     score, norm = (torch.empty(n, device=x.device) for _ in range(2))
-    code = torch.empty(n, dtype=torch.int8, device=x.device)
+    code, copied = score.new_empty(n, dtype=torch.int8), row_sums.new_zeros(64, 8)
     # One warp reads rows of up to 1024 classes, and waits for no other; longer ones are read in pieces.
     columns = min(triton.next_power_of_2(x.shape[1]), 2048)
     single = columns <= 1024
     rows, warps = (max(1, 512 // columns), 1) if single else (1, 4)
-    copied = torch.zeros((64, 8), dtype=torch.int64, device=x.device)
-    _reduce_rows[(triton.cdiv(n, rows),)](
-        *(x, target, score, code, norm, copied, n, classes, stride, ignore, tolerance, len(copied)),
-        **{"TOP": top, "LOGITS": logits, "SINGLE": single, "ROWS": rows, "COLUMNS": columns, "ALIGN": align},
-        **{"STAGES": 2 if x.element_size() == 4 else 1, "num_warps": warps},
-    )
+    options = {"TOP": top, "LOGITS": batch.logits, "SINGLE": single, "ROWS": rows, "COLUMNS": columns}
+    options |= {"ALIGN": align, "STAGES": 2 if x.element_size() == 4 else 1, "num_warps": warps}
+    arguments = x, batch.label, score, code, norm, copied, n, classes, stride, batch.ignore, batch.tolerance
+    _reduce_rows[(triton.cdiv(n, rows),)](*arguments, len(copied), **options)
     row_sums += copied.sum(0)
     if top > 1:
         largest = x.topk(top, dim=1).values.float()
-        largest = (largest - norm[:, None]).exp() if logits else largest
+        largest = (largest - norm[:, None]).exp() if batch.logits else largest
         score = largest.sum(1).clamp(max=1)
     return Rows(score, code, norm)
 
 
-def add_classes(
-    sums: Tensor, x: Tensor, target: Tensor, rows: Rows, layout: Layout, *, logits: bool, pooled: bool
-) -> None:
-    """Add the scores of all classes to the sums: a problem for each class, or all `pooled` in one."""
+def add_classes(sums: Tensor, batch: ScoreBatch, rows: Rows, layout: Layout, *, pooled: bool) -> None:
+    """Add the scores of all classes to the sums; see `reduce.add_classes`."""
+    x, (classes, stride, align) = batch.x, _aligned(batch.x)
+    if len(sums) == 3:
+        _bins_of_classes(sums, batch, rows)
+        return
     copies = _copies(x.numel(), 2 * COPIES) if pooled else 1
     columns = min(triton.next_power_of_2(x.shape[1]), 128)
-    tile, size, (classes, stride, align) = 1024 // columns, sums[0].numel(), _aligned(x)
+    tile, size = 1024 // columns, sums[0].numel()
     most = max(tile, copies * ROWS // (2 * x.shape[1] if pooled else 2) // tile * tile)
+    options = _cells_of(layout) | {"LOGITS": batch.logits, "POOLED": pooled, "ROWS": tile}
     for start in range(0, len(x), most):
-        part = slice(start, start + most)
-        n, words = len(x[part]), _zero_words(copies * size, x.device)
-        _add_classes[(triton.cdiv(n, tile), triton.cdiv(x.shape[1], columns))](
-            *(x[part], target[part], rows.code[part], rows.norm[part], words, n, classes, stride, copies),
-            **_cells_of(layout),
-            **{"LOGITS": logits, "POOLED": pooled, "ROWS": tile, "COLUMNS": columns, "ALIGN": align},
-        )
+        parts = [values[start : start + most] for values in (x, batch.label, rows.code, rows.norm)]
+        n, words = len(parts[0]), sums.new_zeros(copies * size, 4)
+        grid = triton.cdiv(n, tile), triton.cdiv(x.shape[1], columns)
+        arguments = *parts, words, n, classes, stride, copies
+        _add_classes[grid](*arguments, COLUMNS=columns, ALIGN=align, **options)
         _collect(sums, words, 0, size, size, copies)
 
 
-def add_bins(sums: Tensor, x: Tensor, target: Tensor, rows: Rows, *, logits: bool) -> None:
-    """Add the scores of all classes to sums per class and equal bin; see `reduce.add_bins`."""
-    bins, (classes, stride, align) = sums.shape[2], _aligned(x)
+def _bins_of_classes(sums: Tensor, batch: ScoreBatch, rows: Rows) -> None:
+    """Add the scores of all classes to the sums of bins."""
+    x, bins, (classes, stride, align) = batch.x, sums.shape[2], _aligned(batch.x)
     columns, tile, tiles = BIN_TILE
     # The smallest float32 that is not below the first edge.
     edge = torch.tensor(1 / bins)
     if edge.double() < 1 / bins:
         edge = torch.nextafter(edge, torch.tensor(2.0))
-    _add_bins[(triton.cdiv(len(x), tile * tiles), triton.cdiv(x.shape[1], columns))](
-        *(x, rows.code, rows.norm, sums, len(x), classes, stride, float(edge), reduce.bin_scale(bins)),
-        **{"BINS": bins, "LOGITS": logits, "ROWS": tile, "COLUMNS": columns, "TILES": tiles, "ALIGN": align},
-    )
-    _add_labels[(triton.cdiv(len(x), 256),)](
-        *(x, target, rows.code, rows.norm, sums[1], len(x), x.stride(0)), BINS=bins, LOGITS=logits, SIZE=256
-    )
-    reduce.first_bin(sums, rows)
+    options = {"BINS": bins, "LOGITS": batch.logits}
+    grid = triton.cdiv(len(x), tile * tiles), triton.cdiv(x.shape[1], columns)
+    scale, tiled = reduce.bin_scale(bins), {"ROWS": tile, "COLUMNS": columns, "TILES": tiles, "ALIGN": align}
+    arguments = x, rows.code, rows.norm, sums, len(x), classes, stride, float(edge), scale
+    _add_bins[grid](*arguments, **options, **tiled)
+    labelled = x, batch.label, rows.code, rows.norm, sums[1], len(x), x.stride(0)
+    _add_labels[(triton.cdiv(len(x), 256),)](*labelled, SIZE=256, **options)
+    # The rows of the first bin are those of no other bin.
+    sums[0, :, 0] = (rows.code >= 0).sum() - sums[0, :, 1:].sum(-1)

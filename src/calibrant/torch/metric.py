@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +15,14 @@ from torch import Tensor
 
 from calibrant.estimators import resolve
 from calibrant.estimators.binned import Binned
-from calibrant.inputs import InputError, InputTypeError, InputWarning, check_choice, given_class_names
+from calibrant.inputs import (
+    InputError,
+    InputTypeError,
+    InputWarning,
+    check_choice,
+    given_class_names,
+    positive_int,
+)
 from calibrant.inputs.rounding import TOLERANCE, TOLERANCE_BFLOAT16
 from calibrant.score_data import Cells, Moments
 from calibrant.score_data.layout import COARSE, FINE
@@ -23,9 +31,9 @@ from calibrant.sketch.totals import Totals
 from calibrant.tasks import default_notion, get_notion
 from calibrant.tasks.notions import Notion, refuse_related
 from calibrant.torch import reduce
-from calibrant.torch.base import Base, PlainMetric, total
+from calibrant.torch.base import Base
 from calibrant.torch.cells import LIMB, add_rows, compensated_add, compensated_sum, to_cells
-from calibrant.torch.reduce import BRIER_STEPS, LOSS_STEPS, Rows
+from calibrant.torch.reduce import BRIER_STEPS, LOSS_STEPS, Rows, ScoreBatch
 
 if TYPE_CHECKING:
     from calibrant.curves import ByClass, ReliabilityCurve
@@ -136,10 +144,7 @@ class CalibrationError(Base):
         self.num_classes, self.class_axis, self.weighted = num_classes, class_axis, weighted
         self.class_names = given_class_names(class_names)
         resolved = resolve(estimator, shared=classwise)
-        if classwise and (num_classes is None or num_classes < 2):
-            rule = "be the number of classes where the notion is class-wise"
-            raise InputError("num_classes", rule, num_classes)
-        problems = num_classes if classwise and num_classes is not None else 1
+        problems = positive_int("num_classes", num_classes, 2) if classwise else 1
         self._layout = FINE if self._notion is None or self._notion.size(num_classes or 2) <= 20 else COARSE
         self._bins: int | None = None
         if problems > MOST_CLASSES:
@@ -150,15 +155,13 @@ class CalibrationError(Base):
             self._bins = n_bins
         kind = torch.float64 if weighted else torch.int64
         shape = (3, problems, self._bins) if self._bins else (6, problems, self._layout.size)
-        pair, reduction = ((2,), compensated_sum) if weighted else ((), total)
+        pair, reduction = ((2,), compensated_sum) if weighted else ((), partial(torch.sum, dim=0))
         self.add_state("sums", torch.zeros(*pair, *shape, dtype=kind), reduction, persistent=True)
         # Rows, right, impossible, log loss, Brier score, and rows that were refused, by fault.
         self.add_state("row_sums", torch.zeros(*pair, 8, dtype=kind), reduction, persistent=True)
         # The number of classes (1: scores of one class); 2 for logits, 1 for probabilities. 0: not known.
-        facts = torch.zeros(2, dtype=torch.int64)
-        self.add_state("facts", facts, _agreed, persistent=True)
+        self.add_state("facts", torch.zeros(2, dtype=torch.int64), _agreed, persistent=True)
         self._known = [0, 0 if from_logits is None else 1 + bool(from_logits)]
-        self._facts_are_set = False
 
     @property
     def from_logits(self) -> bool | None:
@@ -166,11 +169,7 @@ class CalibrationError(Base):
         return self._known[1] == 2 if self._known[1] else None
 
     def update(
-        self,
-        preds: Tensor,
-        target: Tensor,
-        sample_weight: Tensor | None = None,
-        mask: Tensor | None = None,
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, mask: Tensor | None = None
     ) -> None:
         """Add a batch.
 
@@ -188,10 +187,6 @@ class CalibrationError(Base):
         mask : tensor of bool of shape (N, ...), optional
             Which entries count.
 
-        See Also
-        --------
-        compute : The calibration error of all batches.
-
         Examples
         --------
         >>> metric = CalibrationError(from_logits=True, ignore_index=-100)
@@ -203,29 +198,26 @@ class CalibrationError(Base):
     def _update(self, preds: Tensor, target: Tensor, weight: Tensor | None, mask: Tensor | None) -> None:
         scores, label = self._flattened(preds, target)
         ignore = NO_LABEL if self.ignore_index is None else self.ignore_index
+        for name, values in (("mask", mask), ("sample_weight", weight)):
+            if values is not None and values.shape != target.shape:
+                rule = f"have the shape of target, {tuple(target.shape)}"
+                raise InputError(name, rule, got=str(tuple(values.shape)))
         if mask is not None:
-            _check_shape("mask", mask, target)
             label = torch.where(mask.reshape(-1).to(torch.bool), label.long(), ignore)
         if (weight is not None) != self.weighted:
             rule = "be given in all batches if the metric is weighted, and in none otherwise"
             raise InputError("sample_weight", rule, got=f"weighted={self.weighted}")
-        if weight is not None:
-            _check_shape("sample_weight", weight, target)
-            weight = weight.reshape(-1).double()
+        weight = None if weight is None else weight.reshape(-1).double()
         if not len(label):
             return
-        logits = self._learn(scores, label, ignore)
+        logits, tolerance = self._learn(scores, label, ignore), _tolerance(scores)
+        notion = default_notion(self._notion, vector=scores.ndim == 1)
+        if scores.ndim == 2 and notion.is_binary and not self._pooled:
+            second = reduce.wide(scores[:, 1])
+            scores = second - reduce.wide(scores[:, 0]) if logits else second
         states = self.sums, self.row_sums
         sums, row_sums = (torch.zeros_like(state[0] if self.weighted else state) for state in states)
-        vector = scores.ndim == 1
-        notion = default_notion(self._notion, vector=vector)
-        if not vector and notion.is_binary and not self._pooled:
-            second = reduce.wide(scores[:, 1])
-            scores, vector = second - reduce.wide(scores[:, 0]) if logits else second, True
-        if vector:
-            self._add_vector(sums, row_sums, scores, label, weight, ignore, logits)
-        else:
-            self._add_matrix(sums, row_sums, notion, scores, label, weight, ignore, logits)
+        self._add(sums, row_sums, notion, ScoreBatch(scores, label, weight, ignore, logits, tolerance))
         if preds.device.type == "cpu":
             self._refuse(row_sums)
         for state, more in zip(states, (sums, row_sums), strict=True):
@@ -238,6 +230,23 @@ class CalibrationError(Base):
             self.sums[4] += self.sums[5] >> 32
             self.sums[5] &= LIMB - 1
 
+    def _add(self, sums: Tensor, row_sums: Tensor, notion: Notion, batch: ScoreBatch) -> None:
+        """Add a batch to sums, by the kernels if they can."""
+        kernels = None if self.weighted else fused(batch.x)
+        if kernels and batch.x.ndim == 1:
+            kernels.add_scores(sums, batch, self._layout, row_sums[_BAD])
+            return
+        maker = kernels or reduce
+        rows: Rows = maker.top_rows(row_sums, batch, notion.top or 1)
+        if notion.classwise or self._pooled:
+            maker.add_classes(sums, batch, rows, self._layout, pooled=self._pooled)
+        elif kernels:
+            kernels.add_scores(
+                sums, batch._replace(x=rows.score, label=rows.code, logits=False), self._layout
+            )
+        else:
+            add_rows(sums, rows.score, rows.code, self._layout, batch.weight, None)
+
     def _flattened(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of shape (rows,) or (rows, classes), and labels of shape (rows,)."""
         for name, values, floating in (("preds", preds, True), ("target", target, False)):
@@ -247,35 +256,23 @@ class CalibrationError(Base):
         if preds.device != self.sums.device or preds.device != target.device:
             devices = f"{preds.device}, {target.device} and a metric on {self.sums.device}"
             raise InputError("preds and target", "be on the device of the metric", got=devices)
-        label = target.reshape(-1)
-        label = label.to(torch.uint8) if label.dtype == torch.bool else label
+        label = target.to(torch.uint8) if target.dtype == torch.bool else target
         if preds.shape == target.shape:
-            scores = preds.reshape(-1)
-        elif preds.ndim == target.ndim + 1:
-            rows = preds.movedim(self.class_axis, -1)
-            if rows.shape[:-1] != target.shape:
-                raise InputError(
-                    "target", f"have the shape {tuple(rows.shape[:-1])}", got=str(tuple(target.shape))
-                )
-            scores = rows.reshape(len(label), rows.shape[-1])
-            scores = scores if scores.stride(-1) == 1 else scores.contiguous()
-            if scores.shape[1] < 2:
-                raise InputError(
-                    "preds", "have a score for each of two classes or more", got=str(tuple(preds.shape))
-                )
-        else:
-            got = f"shapes {tuple(preds.shape)} and {tuple(target.shape)}"
-            raise InputError("preds", "have the shape of target, or an axis of classes more", got=got)
-        return scores, label
+            return preds.reshape(-1), label.reshape(-1)
+        rows = preds.movedim(self.class_axis, -1) if preds.ndim == target.ndim + 1 else preds
+        if rows.shape[:-1] != target.shape or rows.shape[-1] < 2:
+            rule = "have the shape of target, or an axis more for two classes or more"
+            raise InputError("preds", rule, got=f"shapes {tuple(preds.shape)} and {tuple(target.shape)}")
+        scores = rows.reshape(target.numel(), rows.shape[-1])
+        return scores if scores.stride(-1) == 1 else scores.contiguous(), label.reshape(-1)
 
     def _learn(self, scores: Tensor, label: Tensor, ignore: int) -> bool:
         """Learn the number of classes and the kind of scores; tell whether they are logits."""
         classes = 1 if scores.ndim == 1 else scores.shape[1]
         if not self._known[0] and self.facts.any():
             self._known = self.facts.tolist()
-        known = (
-            self.num_classes if self.num_classes is not None and classes > 1 else self._known[0] or classes
-        )
+        known = self._known[0] or classes
+        known = self.num_classes if self.num_classes is not None and classes > 1 else known
         notion = default_notion(self._notion, vector=classes == 1)
         if known != classes:
             raise InputError("preds", f"have {known} classes in all batches", got=str(classes))
@@ -293,81 +290,18 @@ class CalibrationError(Base):
                 warnings.warn(text, InputWarning, stacklevel=5)
             self._known[1] = 1 + logits
         self._known[0] = classes
-        if not self._facts_are_set:
-            self.facts.copy_(torch.tensor(self._known))
-            self._facts_are_set = True
+        self.facts[0], self.facts[1] = self._known
         return self._known[1] == 2
-
-    def _add_vector(
-        self,
-        sums: Tensor,
-        row_sums: Tensor,
-        x: Tensor,
-        label: Tensor,
-        weight: Tensor | None,
-        ignore: int,
-        logits: bool,
-    ) -> None:
-        """Add scores of one class."""
-        kernels = None if self.weighted else fused(x)
-        if kernels is not None:
-            kernels.add_scores(sums, x, label, row_sums[_BAD], ignore, self._layout, logits=logits)
-            return
-        for a in range(0, len(x), reduce.CHUNK):
-            part = slice(a, a + reduce.CHUNK)
-            score, code = reduce.vector_rows(x[part], label[part], ignore, logits=logits)
-            row_sums[_BAD] += reduce.faults(code).to(row_sums.dtype)
-            row_sums[_ROWS] += (code >= 0).sum()
-            each = None if weight is None else weight[part]
-            add_rows(sums, torch.where(code >= 0, score, 0), _outcome(code), self._layout, each, None)
-
-    def _add_matrix(
-        self,
-        sums: Tensor,
-        row_sums: Tensor,
-        notion: Notion,
-        x: Tensor,
-        label: Tensor,
-        weight: Tensor | None,
-        ignore: int,
-        logits: bool,
-    ) -> None:
-        """Add scores of every class."""
-        kernels = fused(x)
-        maker, own = (reduce, {"weight": weight}) if kernels is None or self.weighted else (kernels, {})
-        top = notion.top or 1
-        rows: Rows = maker.top_rows(row_sums, x, label, ignore, _tolerance(x), top=top, logits=logits, **own)
-        if self._bins:
-            maker.add_bins(sums, x, label, rows, logits=logits)
-        elif notion.classwise or self._pooled:
-            maker.add_classes(sums, x, label, rows, self._layout, logits=logits, pooled=self._pooled, **own)
-        elif maker is reduce:
-            score = torch.where(rows.code >= 0, rows.score, 0)
-            add_rows(sums, score, _outcome(rows.code), self._layout, weight, None)
-        else:
-            maker.add_scores(sums, rows.score, rows.code, None, 0, self._layout, logits=False)
 
     def _refuse(self, row_sums: Tensor) -> None:
         """Raise an error for the first kind of fault."""
         for (name, rule), count in zip(_FAULTS, row_sums[_BAD].tolist(), strict=True):
+            hint = "are these logits? pass from_logits=True" * (name == "preds" and not self.from_logits)
             if count:
-                hint = (
-                    "are these logits? pass from_logits=True"
-                    if name == "preds" and not self.from_logits
-                    else ""
-                )
                 raise InputError(name, rule, got=f"{count:.0f} rows that do not", hint=hint)
 
     def to_sketch(self) -> Sketch:
-        """Return the sums as a sketch, which answers all questions that sums can answer.
-
-        Returns
-        -------
-        calibrant.Sketch
-
-        See Also
-        --------
-        estimate : The calibration error with its interval and test.
+        """Return the sums as a `calibrant.Sketch`, which answers all questions that sums can answer.
 
         Examples
         --------
@@ -376,12 +310,12 @@ class CalibrationError(Base):
         >>> metric.to_sketch()
         Sketch(notion='binary', n=3)
         """
-        with self._all_processes(self._to_sync and not self._is_synced):
+        with self._all_processes():
             return self._sketch()
 
-    def _all_processes(self, sync: bool) -> AbstractContextManager[None]:
+    def _all_processes(self) -> AbstractContextManager[None]:
         """Return a context in which the states are those of all processes."""
-        return self.sync_context() if sync else nullcontext()
+        return self.sync_context() if self._to_sync and not self._is_synced else nullcontext()
 
     def _sketch(self) -> Sketch:
         """Return the sketch of the states as they are, without those of other processes."""
@@ -391,8 +325,8 @@ class CalibrationError(Base):
         notion = get_notion("binary") if self._pooled else default_notion(self._notion, vector=classes == 1)
         vector = classes == 1 or notion.is_binary
         columns = 2 if vector else classes
-        batch = notion.classwise
-        cells = to_cells(sums, self._layout, notion.support(columns), weighted=self.weighted, batch=batch)
+        support, batch = notion.support(columns), notion.classwise
+        cells = to_cells(sums, self._layout, support, weighted=self.weighted, batch=batch)
         if not cells.sums.w.any():
             raise ValueError(EMPTY)
         sketch = Sketch(notion.name, n_classes=columns, class_names=self.class_names)
@@ -407,23 +341,13 @@ class CalibrationError(Base):
         """Return the states, after a check that rows were added and none refused."""
         sums, row_sums = (state.sum(0) if self.weighted else state for state in (self.sums, self.row_sums))
         self._refuse(row_sums)
-        classes, kind = self.facts.tolist()
-        if not classes:
+        if not self.facts.any():
             raise ValueError(EMPTY)
-        self._known = [classes, kind]
-        return sums, row_sums, classes
+        self._known = self.facts.tolist()
+        return sums, row_sums, self._known[0]
 
     def compute(self) -> Tensor:
         """Return the calibration error, as `calibrant.ece` does for the rows of all batches and processes.
-
-        Returns
-        -------
-        tensor
-            A single number.
-
-        See Also
-        --------
-        estimate : The calibration error with its interval and test.
 
         Examples
         --------
@@ -432,14 +356,10 @@ class CalibrationError(Base):
         >>> metric.compute().item()
         0.25
         """
-        # The class of torchmetrics does this around the method.
-        with self._all_processes(Base is PlainMetric and self._to_sync):
-            error = self._binned_error() if self._bins else self._sketch().ece(**self._options)
+        with self._all_processes():
+            options = {"estimator": self.estimator, "norm": self.norm}
+            error = self._binned_error() if self._bins else self._sketch().ece(**options)
             return torch.tensor(error, dtype=torch.float64, device=self.sums.device)
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {"estimator": self.estimator, "norm": self.norm}
 
     def _binned_error(self) -> float:
         """Return the mean error of the classes by their bins."""
@@ -463,14 +383,6 @@ class CalibrationError(Base):
         **options : dict
             Options of `calibrant.estimate`.
 
-        Returns
-        -------
-        Estimate
-
-        See Also
-        --------
-        compute : The calibration error alone.
-
         Examples
         --------
         >>> metric = CalibrationError()
@@ -487,14 +399,6 @@ class CalibrationError(Base):
         ----------
         **options : dict
             Options of `calibrant.reliability_curve`.
-
-        Returns
-        -------
-        ReliabilityCurve
-
-        See Also
-        --------
-        plot : Draw it.
 
         Examples
         --------
@@ -519,28 +423,12 @@ class CalibrationError(Base):
 
         Returns
         -------
-        fig, ax
-            As `torchmetrics.Metric.plot` returns them.
-
-        See Also
-        --------
-        curve : The curve itself.
-
-        Examples
-        --------
-        >>> metric = CalibrationError()
-        >>> metric.update(torch.linspace(0, 1, 200), torch.arange(200) % 2)
-        >>> figure, ax = metric.plot()
+        figure and axes
         """
         if val is not None:
             return self._plot(val, ax)
         ax = self.curve().plot(ax=ax, **options)
         return ax.figure, ax
-
-    def reset(self) -> None:
-        """Forget all rows, but not what the first batch told: whether `preds` are logits."""
-        super().reset()
-        self._facts_are_set = False
 
     def extra_repr(self) -> str:
         """Return what was asked and what the first batch told."""
@@ -554,27 +442,14 @@ def _agreed(stacked: Tensor) -> Tensor:
     """Return what the first batches of all processes told, which must be the same."""
     highest = stacked.amax(0)
     if ((stacked != 0) & (stacked != highest)).any():
-        raise ValueError(
-            f"all processes must have the same classes and kind of scores, got {stacked.tolist()}"
-        )
+        kinds = f"all processes must have the same classes and kind of scores, got {stacked.tolist()}"
+        raise ValueError(kinds)
     return highest
-
-
-def _check_shape(name: str, values: Tensor, target: Tensor) -> None:
-    if values.shape != target.shape:
-        raise InputError(
-            name, f"have the shape of target, {tuple(target.shape)}", got=str(tuple(values.shape))
-        )
 
 
 def _tolerance(scores: Tensor) -> float:
     """Return how far rows of scores may sum from 1 by their rounding."""
     return TOLERANCE_BFLOAT16 if scores.dtype == torch.bfloat16 else TOLERANCE[scores.element_size()]
-
-
-def _outcome(code: Tensor) -> Tensor:
-    """Return the outcomes of rows by their codes; -1 of rows that are left out."""
-    return torch.where(code >= 0, code & 1, -1)
 
 
 def _totals(row_sums: Tensor, weight: float) -> Totals:

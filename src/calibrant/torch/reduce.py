@@ -1,13 +1,13 @@
 """Scores and outcomes of a batch in plain PyTorch, for any device; `kernels` does the same on GPUs.
 
-Rows are score vectors (rows, classes) with labels. Each row gets a code: negative if it is left out, else
-bit 0 is the outcome and bit 1 whether the label has the largest score, the first one among equal scores.
+Each row gets a code: negative if it is left out, else bit 0 is the outcome and bit 1 whether the label has
+the largest score, the first one among equal scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,16 +19,41 @@ from calibrant.torch.cells import add_rows
 IGNORED, BAD_SCORE, BAD_LABEL, BAD_SUM = -1, -2, -3, -4
 #: Steps of the sums of log losses and Brier scores of rows.
 LOSS_STEPS, BRIER_STEPS = float(1 << 24), float(1 << 30)
-# Entries of a matrix that are processed together: they stay in the cache.
+# Scores that are processed together: they stay in the cache.
 CHUNK = 1 << 19
 
 
+class ScoreBatch(NamedTuple):
+    """Scores (rows,) or (rows, classes) and labels; rows must sum to 1 within the tolerance."""
+
+    x: Tensor
+    label: Tensor
+    weight: Tensor | None
+    ignore: int
+    logits: bool
+    tolerance: float
+
+    def parts(self) -> Iterator[tuple[slice, ScoreBatch]]:
+        """Yield a few rows at a time."""
+        step = max(1, CHUNK // self.x[0].numel())
+        for first in range(0, len(self.x), step):
+            part = slice(first, first + step)
+            weight = None if self.weight is None else self.weight[part]
+            yield part, self._replace(x=self.x[part], label=self.label[part], weight=weight)
+
+    @property
+    def p(self) -> Tensor:
+        """Probabilities."""
+        x = wide(self.x)
+        return x if not self.logits else x.sigmoid() if x.ndim == 1 else x.softmax(1)
+
+
 class Rows(NamedTuple):
-    """Scores of rows (the largest, or the k largest together), codes, and log-sum-exp of logits."""
+    """Scores of rows (the largest, or the k largest together), codes, and log-sum-exp of logits on GPUs."""
 
     score: Tensor
     code: Tensor
-    norm: Tensor
+    norm: Any = None
 
 
 def wide(values: Tensor) -> Tensor:
@@ -36,178 +61,100 @@ def wide(values: Tensor) -> Tensor:
     return values if values.dtype == torch.float64 else values.float()
 
 
-def row_codes(
-    label: Tensor, classes: int, ignore: int, right: Tensor, bad_score: Tensor, bad_sum: Tensor | None
-) -> Tensor:
-    """Return the codes of rows: `right` where they are valid."""
-    code = torch.where(bad_score, BAD_SCORE, right)
-    if bad_sum is not None:
-        code = torch.where(bad_sum & ~bad_score, BAD_SUM, code)
-    code = torch.where((label < 0) | (label >= classes), BAD_LABEL, code)
-    return torch.where(label == ignore, IGNORED, code).to(torch.int8)
-
-
-def vector_rows(preds: Tensor, target: Tensor, ignore: int, *, logits: bool) -> tuple[Tensor, Tensor]:
-    """Return the scores of one class, from probabilities or log-odds, and the codes of the rows."""
-    score = wide(preds).sigmoid() if logits else preds
-    label = target.long()
-    return score, row_codes(label, 2, ignore, 3 * label, ~((score >= 0) & (score <= 1)), None)
-
-
-def top_rows(
-    row_sums: Tensor,
-    x: Tensor,
-    target: Tensor,
-    ignore: int,
-    tolerance: float,
-    *,
-    top: int,
-    logits: bool,
-    weight: Tensor | None = None,
-) -> Rows:
-    """Reduce score vectors to the sum of their `top` largest scores; rows must sum to 1 within the tolerance.
+def top_rows(row_sums: Tensor, batch: ScoreBatch, top: int) -> Rows:
+    """Reduce score vectors to the sum of their `top` largest scores, and scores of one class to themselves.
 
     It adds to `row_sums` the numbers of rows, of labels with the largest score, and of labels with a score of
     0, log losses and Brier scores in steps, and the numbers of rows refused for each reason.
     """
-    step, chunks = max(1, CHUNK // x.shape[1]), []
-    for a in range(0, len(x), step):
-        part = slice(a, a + step)
-        label = target[part].long()
-        rows, loss, brier = _top_rows(x[part], label, ignore, tolerance, top, logits)
-        possible = loss < float("inf")
-        each = [torch.ones_like(loss), rows.code >= 2, ~possible]
-        each += [torch.where(possible, loss, 0) * LOSS_STEPS, brier * BRIER_STEPS]
-        sums = torch.where(rows.code >= 0, torch.stack([values.double() for values in each]), 0)
-        if weight is None:
-            sums = sums.round().long()
-        else:
-            sums[1:] *= weight[part]
-        row_sums[:5] += sums.sum(1)
-        row_sums[5:] += faults(rows.code).to(row_sums.dtype)
-        chunks.append(rows)
-    return Rows(*map(torch.cat, zip(*chunks, strict=True)))
-
-
-def faults(code: Tensor) -> Tensor:
-    """Count the rows that are refused, by reason."""
-    return torch.stack([(code == fault).sum() for fault in (BAD_SCORE, BAD_LABEL, BAD_SUM)])
-
-
-def _top_rows(
-    x: Tensor, label: Tensor, ignore: int, tolerance: float, top: int, logits: bool
-) -> tuple[Rows, Tensor, Tensor]:
-    """Return a few rows, their log losses and their Brier scores."""
-    classes = x.shape[1]
-    p = wide(x)
-    p = p.softmax(1) if logits else p
-    column = label.clamp(0, classes - 1)[:, None]
-    largest, own, own_score = p.amax(1), x.gather(1, column), p.gather(1, column)[:, 0]
-    # Minima of a softmax are NaN where its maxima are, and never negative.
-    bad_score = ~(((largest if logits else p.amin(1)) >= 0) & (largest <= 1))
-    bad_sum = None if logits else (p.sum(1) - 1).abs() > tolerance
-    brier = torch.linalg.vector_norm(p, dim=1).square() - 2 * own_score + 1
-    # The logit of the label is known too where its score is too small for a number.
-    most = wide(x.amax(1))
-    norm = most - largest.log() if logits else largest
-    loss = torch.where(wide(own[:, 0]) == most, -own_score.log(), norm - wide(own[:, 0]))
-    loss = loss if logits else -own_score.log()
-    if top == 1:
-        score, code = largest, 3 * _is_first(x, p, own_score == largest, column).long()
+    reduced = _one_class if batch.x.ndim == 1 else _vectors
+    parts = [torch.stack(reduced(part, top)) for _, part in batch.parts()]
+    score, least, largest, total, loss, brier, right = torch.cat(parts, dim=1)
+    label, classes = batch.label.long(), 2 if batch.x.ndim == 1 else batch.x.shape[1]
+    code = torch.where((total - 1).abs() <= batch.tolerance, right, BAD_SUM)
+    code = torch.where((least >= 0) & (largest <= 1), code, BAD_SCORE)
+    code = torch.where((label < 0) | (label >= classes), BAD_LABEL, code)
+    code = torch.where(label == batch.ignore, IGNORED, code).to(torch.int8)
+    possible = loss < float("inf")
+    each = [torch.ones_like(loss), code >= 2, ~possible]
+    each += [torch.where(possible, loss, 0) * LOSS_STEPS, brier * BRIER_STEPS]
+    sums = torch.where(code >= 0, torch.stack([values.double() for values in each]), 0)
+    if batch.weight is None:
+        sums = sums.round().long()
     else:
-        score = p.topk(top, dim=1).values.sum(1).clamp(max=1)
-        before = torch.arange(classes, device=x.device) < column
-        ahead = ((x > own) | ((x == own) & before)).sum(1)
-        code = (ahead < top).long() + 2 * (ahead == 0)
-    code = row_codes(label, classes, ignore, code, bad_score, bad_sum)
-    return Rows(score, code, norm), loss, brier
+        sums[1:] *= batch.weight
+    row_sums[:5] += sums.sum(1)
+    row_sums[5:] += torch.stack([(code == fault).sum() for fault in (BAD_SCORE, BAD_LABEL, BAD_SUM)])
+    return Rows(score, code)
 
 
-def _is_first(x: Tensor, p: Tensor, is_largest: Tensor, column: Tensor) -> Tensor:
-    """Tell whether the label has the largest score, the first one among equal scores."""
-    right, rows = torch.zeros_like(is_largest), is_largest.nonzero()[:, 0]
-    # Maxima are several times as fast as their indices.
-    kept, at = p[rows], column[rows]
-    own = kept.gather(1, at)[:, 0]
-    tied = kept.scatter_(1, at, -1.0).amax(1) == own
-    right[rows] = ~tied
-    rows = rows[tied]
-    if len(rows):
-        # The scores may be equal only by rounding: the logits tell.
-        at = (x[rows] == x[rows].amax(1, keepdim=True)).to(torch.uint8).argmax(1)
-        right[rows] = at == column[rows, 0]
-    return right
+def _one_class(part: ScoreBatch, top: int) -> list[Tensor]:
+    """Return what `_vectors` does, without losses."""
+    p = part.p
+    none = torch.zeros_like(p)
+    return [p, p, p, none + 1, none, none, part.label.to(p.dtype)]
 
 
-def _blocks(x: Tensor, target: Tensor, rows: Rows, *, logits: bool) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield scores of some rows, and outcomes of all their classes: -1 in rows that are left out."""
-    step, column = max(1, CHUNK // x.shape[1]), torch.arange(x.shape[1], device=x.device)
-    for a in range(0, len(x), step):
-        chunk = slice(a, a + step)
-        p = wide(x[chunk])
-        if logits:
-            p = (p - rows.norm[chunk, None]).exp().clamp(max=1)
-        outcome = (column == target[chunk, None]).to(torch.int8)
-        yield p, torch.where(rows.code[chunk, None] >= 0, outcome, IGNORED)
+def _vectors(part: ScoreBatch, top: int) -> list[Tensor]:
+    """Return scores, smallest, largest and summed probabilities, log losses, Brier scores and codes."""
+    p, x = part.p, part.x
+    column = part.label.long().clamp(0, x.shape[1] - 1)[:, None]
+    largest, own, own_score = p.amax(1), wide(x.gather(1, column)[:, 0]), p.gather(1, column)[:, 0]
+    brier, loss = torch.linalg.vector_norm(p, dim=1).square() - 2 * own_score + 1, -own_score.log()
+    # Minima of a softmax are NaN where its maxima are, and never negative.
+    most, least, total = largest, largest, torch.ones_like(largest)
+    if part.logits:
+        # The logit of the label is known too where its score is too small for a number.
+        most = wide(x.amax(1))
+        loss = torch.where(own == most, loss, most - largest.log() - own)
+    else:
+        least, total = p.amin(1), p.sum(1)
+    if top == 1:
+        score, right = largest, torch.zeros_like(largest)
+        # Maxima are several times as fast as their indices. Scores of logits may be equal only by rounding.
+        rows = (own == most).nonzero()[:, 0]
+        others = x[rows].scatter_(1, column[rows], float("-inf"))
+        tied = rows[others.amax(1) == most[rows]]
+        right[rows] = 3.0
+        right[tied] = (3 * (_ahead(x[tied], column[tied]) == 0)).to(right.dtype)
+    else:
+        score, ahead = p.topk(top, dim=1).values.sum(1).clamp(max=1), _ahead(x, column)
+        right = (ahead < top) + 2.0 * (ahead == 0)
+    return [score, least, largest, total, loss, brier, right.to(p.dtype)]
 
 
-def add_classes(
-    sums: Tensor,
-    x: Tensor,
-    target: Tensor,
-    rows: Rows,
-    layout: Layout,
-    *,
-    logits: bool,
-    pooled: bool,
-    weight: Tensor | None,
-) -> None:
-    """Add the scores of all classes to the sums: a problem for each class, or all `pooled` in one."""
-    first, classes = 0, x.shape[1]
-    problem = None if pooled else torch.arange(classes, device=x.device)
-    for p, outcome in _blocks(x, target, rows, logits=logits):
-        each = None if weight is None else weight[first : first + len(p)].repeat_interleave(classes)
-        at = None if problem is None else problem.repeat(len(p))
-        score = torch.where(outcome >= 0, p, 0.0)
-        add_rows(sums, score.flatten(), outcome.flatten(), layout, each, at)
-        first += len(p)
+def _ahead(x: Tensor, column: Tensor) -> Tensor:
+    """Count the classes with larger scores than a column, and with equal ones before it."""
+    own, before = x.gather(1, column), torch.arange(x.shape[1], device=x.device) < column
+    return ((x > own) | ((x == own) & before)).sum(1)
+
+
+def add_classes(sums: Tensor, batch: ScoreBatch, rows: Rows, layout: Layout, *, pooled: bool) -> None:
+    """Add the scores of all classes to the sums: a problem for each class, or all `pooled` in one.
+
+    Three sums are those of equal bins: integer numbers of rows and of outcomes, and scores in steps.
+    """
+    classes, bins = batch.x.shape[1], sums.shape[2]
+    column = torch.arange(classes, device=batch.x.device)
+    for chunk, part in batch.parts():
+        valid = rows.code[chunk, None] >= 0
+        p, code = part.p, torch.where(valid, (column == part.label[:, None]).to(torch.int8), IGNORED)
+        if len(sums) == 6:
+            weight = None if part.weight is None else part.weight.repeat_interleave(classes)
+            problem = None if pooled else column.repeat(len(p))
+            add_rows(sums, p.flatten(), code.flatten(), layout, weight, problem)
+            continue
+        s, scale = torch.where(valid, p, 0).double(), bin_scale(bins)
+        # Scores of the first bin are rounded as the kernel does: it holds most of them.
+        steps = torch.where(s >= 1 / bins, (s * scale).long(), (s.to(p.dtype) * scale + 0.5).long())
+        at = (bin_of(s, bins) + bins * column).flatten()
+        for total, more in zip(sums.view(3, -1), (valid.expand(p.shape), code == 1, steps), strict=True):
+            total.scatter_add_(0, at, more.long().flatten())
 
 
 def bin_scale(bins: int) -> float:
     """Return the steps of a score of 1 in the sums of bins; scores of the first bin fit in 31 bits."""
     return float(1 << (30 + bins.bit_length()))
-
-
-def add_bins(sums: Tensor, x: Tensor, target: Tensor, rows: Rows, *, logits: bool) -> None:
-    """Add the scores of all classes to sums per class and equal bin: rows, outcomes and scores in steps.
-
-    The sums are integers of shape (3, classes, bins).
-    """
-    bins, classes = sums.shape[2], x.shape[1]
-    scale, edge = bin_scale(bins), 1 / bins
-    flat, first = sums.view(3, -1), torch.zeros(classes, dtype=torch.int64, device=x.device)
-    for p, outcome in _blocks(x, target, rows, logits=logits):
-        valid = outcome >= 0
-        # Most scores lie in the first bin, whose sums are those of no other bin.
-        large = valid & (p.double() >= edge)
-        small = torch.where(valid & ~large, p, 0.0)
-        first += (small * scale + 0.5).long().sum(0)
-        large_at, hit_at = (mask.nonzero(as_tuple=True) for mask in (large, outcome == 1))
-        for place, of_score in ((large_at, True), (hit_at, False)):
-            score = p[place].double()
-            at = bin_of(score, bins) + bins * place[1]
-            if of_score:
-                flat[0].scatter_add_(0, at, torch.ones_like(at))
-                flat[2].scatter_add_(0, at, (score * scale).long())
-            else:
-                flat[1].scatter_add_(0, at, torch.ones_like(at))
-    sums[2, :, 0] += first
-    first_bin(sums, rows)
-
-
-def first_bin(sums: Tensor, rows: Rows) -> None:
-    """Count the rows of the first bin: those of no other bin."""
-    sums[0, :, 0] = (rows.code >= 0).sum() - sums[0, :, 1:].sum(-1)
 
 
 def bin_of(score: Tensor, bins: int) -> Tensor:
