@@ -92,6 +92,11 @@ def test_a_temperature_of_two_classes():
         for factor in (0.9, 1.0, 1.1)
     ]
     assert loss[1] < min(loss[0], loss[2])
+    loaded = CalibratorModule()
+    loaded.load_state_dict(module.state_dict())
+    assert torch.equal(loaded(torch.tensor(x)), module(torch.tensor(x)))
+    expected = calibrant.Calibrator("temperature", from_logits=True).fit(x, y).predict_proba(x)
+    np.testing.assert_allclose(module(torch.tensor(x)), expected, atol=1e-12)
 
 
 def test_bad_arguments():

@@ -8,12 +8,14 @@ from typing import Any, Self
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
 
 from calibrant.inputs import InputError
 from calibrant.maps import Calibrator
 from calibrant.maps.forms import Bounded, Formula, LookupTable
 from calibrant.maps.multiclass import NEWTON_STEPS, ZERO_RANGE, SoftmaxMap, newton_slope
 from calibrant.posterior.softmax.blocks import CLASS_LIMIT, CURVE, SHIFT, TEMPERATURE_LIMIT, TIED, Blocks
+from calibrant.torch.reduce import wide
 
 # Entries of the logits that are read together.
 CHUNK = 1 << 22
@@ -57,6 +59,8 @@ class CalibratorModule(nn.Module):
     def fit_temperature(cls, logits: Tensor, target: Tensor, *, ignore_index: int | None = None) -> Self:
         """Fit a temperature to logits on their device, as `calibrant.Calibrator("temperature")` does.
 
+        Logits of two classes are fitted on the CPU.
+
         Parameters
         ----------
         logits : tensor of shape (..., C)
@@ -68,12 +72,8 @@ class CalibratorModule(nn.Module):
 
         Returns
         -------
-        Calibrator
+        CalibratorModule
             A module that takes logits.
-
-        See Also
-        --------
-        calibrant.Calibrator.fit : Other methods.
 
         Examples
         --------
@@ -87,55 +87,37 @@ class CalibratorModule(nn.Module):
             x, label = x[label != ignore_index], label[label != ignore_index]
         if not len(label) or ((label < 0) | (label >= classes)).any():
             raise InputError("target", f"hold labels from 0 to {classes - 1}")
+        fitted = Calibrator("temperature", from_logits=True)
+        if classes == 2:
+            return cls(fitted.fit(x.cpu().double().numpy(), label.cpu().numpy()))
         slope, step = 1.0, max(1, CHUNK // classes)
         for _ in range(NEWTON_STEPS):
             sums = torch.zeros(2, dtype=torch.float64, device=x.device)
             for z, y in zip(x.split(step), label.split(step), strict=True):
-                z = (z - z.amax(1, keepdim=True)).float() if z.dtype != torch.float64 else z
+                z = wide(z - z.amax(1, keepdim=True))
                 p = (slope * z).softmax(1)
                 mean = (p * z).sum(1)
                 gradient = z.gather(1, y[:, None])[:, 0] - mean
                 curvature = (p * (z - mean[:, None]).square()).sum(1)
                 sums += torch.stack([gradient.double().sum(), curvature.double().sum()])
-            before, (gradient_sum, curvature_sum) = slope, sums.tolist()
-            slope = float(newton_slope(slope, np.asarray(gradient_sum), np.asarray(curvature_sum)))
+            before, slope = slope, float(newton_slope(slope, *(np.asarray(each) for each in sums.tolist())))
             if not math.isfinite(slope):
                 raise InputError("logits", "be finite")
             if abs(slope / before - 1) < 1e-8:
                 break
-        fitted = Calibrator("temperature", from_logits=True)
         fitted._set_classes(tuple(range(classes)))
-        fitted._vector, fitted._positive = False, 1 if classes == 2 else None
-        fitted.n_, fitted.notion_ = float(len(label)), "binary" if classes == 2 else "classwise"
-        if classes == 2:
-            fitted._forms, fitted._bands = [Formula(slope=slope)], [{}]
-        else:
-            fitted._multiclass = SoftmaxMap(classes, slope, ZERO_RANGE[0])
+        fitted._vector, fitted._positive = False, None
+        fitted.n_, fitted.notion_ = float(len(label)), "classwise"
+        fitted._multiclass = SoftmaxMap(classes, slope, ZERO_RANGE[0])
         return cls(fitted)
 
     def forward(self, scores: Tensor) -> Tensor:
-        """Return calibrated probabilities.
+        """Return calibrated probabilities, in float32 or float64.
 
         Parameters
         ----------
         scores : tensor of shape (N,), or (..., C) for several classes
             Probabilities or logits.
-
-        Returns
-        -------
-        tensor
-            Of the shape of the scores, and of their type if that is float32 or float64.
-
-        See Also
-        --------
-        calibrant.Calibrator.predict_proba : The same for arrays.
-
-        Examples
-        --------
-        >>> import calibrant
-        >>> fitted = calibrant.Calibrator("identity").fit([0.1, 0.9], [0, 1])
-        >>> CalibratorModule(fitted)(torch.tensor([0.25]))
-        tensor([0.2500])
         """
         fitted, kind = self.calibrator, scores.dtype if scores.dtype == torch.float64 else torch.float32
         softmax = fitted._multiclass
@@ -163,31 +145,27 @@ class CalibratorModule(nn.Module):
         if calibrator.notion is not None:
             raise InputError("calibrator", "map the scores of exclusive classes", calibrator.notion)
         self.calibrator = calibrator
+        arrays: dict[str, Any] = {}
         for k, form in enumerate(calibrator._forms):
             if not isinstance(form, Formula | Bounded | LookupTable):
                 raise InputError("calibrator", "have one map", calibrator.method)
             if isinstance(form, LookupTable):
-                self._hold(f"at{k}", form.at)
-                self._hold(f"value{k}", form.value)
+                arrays |= {f"at{k}": form.at, f"value{k}": form.value}
         softmax = calibrator._multiclass
-        if softmax is None or softmax.blocks is None:
-            return
-        blocks, draws = softmax.blocks, softmax.draws
-        for name in ("centre", "scale", "clock", "top_clock", "axes", "origin", "bumps"):
-            if getattr(blocks, name) is not None:
-                self._hold(name, getattr(blocks, name))
-        shared = blocks.shared_by_class
-        first = np.repeat(draws[:, None, :shared], blocks.n_classes, axis=1)
-        width = max(shared, blocks.by_class_slice().stop)
-        of_class = np.zeros((len(draws), blocks.n_classes, width))
-        of_class[:, :, :shared] = first
-        of_class[:, :, blocks.by_class_slice()] += draws[:, blocks.by_class]
-        self._hold("of_class", of_class)
-        self._hold("of_row", draws[:, blocks.common])
-        self._hold("shifts", draws[:, shared : shared + 2 * SHIFT].reshape(-1, 2, SHIFT))
-
-    def _hold(self, name: str, array: Any) -> None:
-        self.register_buffer(name, torch.tensor(np.asarray(array), dtype=torch.float64), persistent=False)
+        if softmax is not None and softmax.blocks is not None:
+            blocks, draws = softmax.blocks, softmax.draws
+            arrays |= {name: getattr(blocks, name) for name in ("centre", "scale", "clock", "top_clock")}
+            arrays |= {name: getattr(blocks, name) for name in ("axes", "origin", "bumps")}
+            shared, by_class = blocks.shared_by_class, blocks.by_class_slice()
+            of_class = np.zeros((len(draws), blocks.n_classes, max(shared, by_class.stop)))
+            of_class[:, :, :shared] = draws[:, None, :shared]
+            of_class[:, :, by_class] += draws[:, blocks.by_class]
+            shifts = draws[:, shared : shared + 2 * SHIFT].reshape(-1, 2, SHIFT)
+            arrays |= {"of_class": of_class, "of_row": draws[:, blocks.common], "shifts": shifts}
+        for name, array in arrays.items():
+            if array is not None:
+                tensor = torch.tensor(np.asarray(array), dtype=torch.float64)
+                self.register_buffer(name, tensor, persistent=False)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         """Move the numbers to a device, but keep them in double precision."""
@@ -201,12 +179,12 @@ class CalibratorModule(nn.Module):
         if isinstance(form, Formula):
             if form.is_identity:
                 return p
-            x = _log_odds(p, form.least)
-            bend = math.log(4) - x.abs() - 2 * torch.log1p(torch.exp(-x.abs()))
+            x = p.logit(eps=form.least)
+            bend = math.log(4) + logsigmoid(x) + logsigmoid(-x)
             return torch.sigmoid(form.shift + form.slope * x + form.curvature * bend + form.square * x * x)
         assert isinstance(form, LookupTable)
         at, value = getattr(self, f"at{k}"), getattr(self, f"value{k}")
-        x = _log_odds(p, form.least) if form.scale == "odds" else p
+        x = p.logit(eps=form.least) if form.scale == "odds" else p
         if form.between == "line":
             result = _interpolate(x, at, value)
         else:
@@ -220,10 +198,9 @@ class CalibratorModule(nn.Module):
         blocks, parts = fitted.blocks, []
         width = fitted.n_classes if blocks is None else max(blocks.size, fitted.n_classes)
         for rows in p.split(max(1, CHUNK // width)):
-            tempered = (fitted.slope * rows.clamp(min=fitted.least).log()).softmax(-1)
-            mapped = tempered
+            mapped = (fitted.slope * rows.clamp(min=fitted.least).log()).softmax(-1)
             if blocks is not None and fitted.bent > 0:
-                mapped = (1 - fitted.bent) * tempered + fitted.bent * self._drawn(blocks, tempered)
+                mapped = (1 - fitted.bent) * mapped + fitted.bent * self._drawn(blocks, mapped)
             mapped = fitted.untouched * rows + (1 - fitted.untouched) * mapped
             raised = mapped.clamp(min=fitted.floor)
             below = (mapped < fitted.floor).any(1, keepdim=True)
@@ -238,17 +215,15 @@ class CalibratorModule(nn.Module):
         by_class = [tempered.clamp(-TEMPERATURE_LIMIT, TEMPERATURE_LIMIT)[..., None]]
         if blocks.shared_by_class > 1:
             by_class.append(_cosines(_interpolate(p, *self.clock), CURVE))
-        if not blocks.has_few_classes:
-            by_class.append(x[..., None])
-        own = torch.cat(by_class, dim=2)
         common = [torch.ones_like(x[:, :1])]
         if blocks.has_few_classes:
             common.append(x)
-        elif blocks.axes is not None:
-            common.append((x - self.origin) @ self.axes)
+        else:
+            by_class.append(x[..., None])
+            common += [] if blocks.axes is None else [(x - self.origin) @ self.axes]
         if blocks.bumps is not None:
             common.append(torch.exp(-0.5 * torch.cdist(p.sqrt(), self.bumps).square() / blocks.reach))
-        row, total = torch.cat(common, dim=1), torch.zeros_like(p)
+        own, row, total = torch.cat(by_class, dim=2), torch.cat(common, dim=1), torch.zeros_like(p)
         largest, best = p.topk(3, dim=1)
         separated = largest[:, 1:] < largest[:, :-1] * (1 - TIED)
         untied = torch.stack([separated[:, 0], separated.all(1)], dim=1)
@@ -264,7 +239,13 @@ class CalibratorModule(nn.Module):
         return self.calibrator.to_json()
 
     def set_extra_state(self, state: str) -> None:
-        """Take the calibrator of a `state_dict`."""
+        """Take the calibrator of a `state_dict`.
+
+        Parameters
+        ----------
+        state : str
+            What `get_extra_state` returned.
+        """
         device = next(self.buffers(), torch.empty(0)).device
         self._fill(Calibrator.from_json(state))
         self.to(device)
@@ -272,11 +253,6 @@ class CalibratorModule(nn.Module):
     def extra_repr(self) -> str:
         """Return the fitted calibrator."""
         return repr(getattr(self, "calibrator", None))
-
-
-def _log_odds(p: Tensor, least: float) -> Tensor:
-    inside = p.clamp(least, 1 - least)
-    return torch.log(inside / (1 - inside))
 
 
 def _cosines(time: Tensor, count: int) -> Tensor:
