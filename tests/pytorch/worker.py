@@ -1,4 +1,4 @@
-"""A process of a distributed run: worker.py RANK FOLDER CLASS, where CLASS is torchmetrics or plain."""
+"""A process of a distributed run, with the class of torchmetrics and without: worker.py RANK FOLDER."""
 
 import json
 import sys
@@ -7,15 +7,23 @@ from pathlib import Path
 import torch
 
 
-def main(rank, folder, kind):
-    if kind == "plain":
-        sys.modules["torchmetrics"] = None
-    from calibrant.torch import CalibrationError
-
+def main(rank, folder):
     torch.set_num_threads(1)
     torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/{kind}", rank=rank, world_size=2
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2
     )
+    compare(rank, folder, "torchmetrics")
+    for name in [name for name in sys.modules if name.startswith("calibrant.torch")]:
+        del sys.modules[name]
+    sys.modules["torchmetrics"] = None
+    compare(rank, folder, "plain")
+    torch.distributed.destroy_process_group()
+
+
+def compare(rank, folder, kind):
+    from calibrant.torch import CalibrationError
+
+    assert (CalibrationError.__mro__[1].__name__ == "PlainMetric") is (kind == "plain")
     torch.manual_seed(0)
     p, y, w = torch.randn(300, 4).softmax(1), torch.randint(0, 4, (300,)), torch.rand(300) + 0.5
     mine = slice(0, 100) if rank else slice(100, 300)
@@ -40,13 +48,11 @@ def main(rank, folder, kind):
         whole.reset()
         assert not whole.sums.any()
     if kind == "plain":
-        assert CalibrationError.__mro__[1].__name__ == "PlainMetric"
         figure, _ = metric.plot([0.1, torch.tensor(0.2)])
         assert str(metric.device) == "cpu"
         assert figure.axes
     (folder / f"{kind}-{rank}.json").write_text(json.dumps(found))
-    torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    main(int(sys.argv[1]), Path(sys.argv[2]))
