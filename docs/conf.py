@@ -43,6 +43,8 @@ myst_heading_anchors = 4
 
 # Reference
 autosummary_generate = True
+# calibrant.torch is documented without PyTorch, and without the methods that its classes inherit.
+autodoc_mock_imports = ["torch", "torchmetrics", "triton"]
 autodoc_typehints = "none"
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import calibrant
 
 API = (Path(__file__).parents[2] / "docs" / "reference" / "api.rst").read_text(encoding="utf-8")
 MODULES = ("calibrant", "calibrant.plot", "calibrant.sklearn", "calibrant.published", "calibrant.experiment")
+MODULES += ("calibrant.torch",) if find_spec("torch") else ()
 # Methods for authors of estimators, which CONTRIBUTING.md describes and the reference leaves out.
 PROTOCOL = {
     "chosen_bandwidth",
