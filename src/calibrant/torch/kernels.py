@@ -16,25 +16,16 @@ from torch import Tensor
 from calibrant.score_data.layout import FINE, Layout
 from calibrant.torch import reduce
 from calibrant.torch.cells import ROWS, STEP_BITS
-from calibrant.torch.reduce import (
-    BAD_LABEL,
-    BAD_SCORE,
-    BAD_SUM,
-    BRIER_STEPS,
-    IGNORED,
-    LOSS_STEPS,
-    Rows,
-    ScoreBatch,
-)
+from calibrant.torch.reduce import Rows, ScoreBatch
 
 # Constants of the kernels. The number of rows lies above the `OFFSETS` of a word.
 COUNT_BITS, STEP = tl.constexpr(2 * STEP_BITS), tl.constexpr(STEP_BITS)
 FULL, HALVES = tl.constexpr(1 << STEP_BITS), tl.constexpr(2 << STEP_BITS)
 COUNTED, OFFSETS = tl.constexpr(1 << 2 * STEP_BITS), tl.constexpr((1 << 2 * STEP_BITS) - 1)
 FIRST, SHIFT = (tl.constexpr(value) for value in FINE.boundary_cells[2:])
-_IGNORED, _SCORE = tl.constexpr(IGNORED), tl.constexpr(BAD_SCORE)
-_LABEL, _SUM = tl.constexpr(BAD_LABEL), tl.constexpr(BAD_SUM)
-_LOSS, _BRIER = tl.constexpr(LOSS_STEPS), tl.constexpr(BRIER_STEPS)
+_IGNORED, _SCORE = tl.constexpr(reduce.IGNORED), tl.constexpr(reduce.BAD_SCORE)
+_LABEL, _SUM = tl.constexpr(reduce.BAD_LABEL), tl.constexpr(reduce.BAD_SUM)
+_LOSS, _BRIER = tl.constexpr(reduce.LOSS_STEPS), tl.constexpr(reduce.BRIER_STEPS)
 LOG2E = tl.constexpr(1.4426950408889634)
 # Copies of most cells, and of those near 0 and 1; uniform cells that are near; rows for each copy; scores
 # of a program.
