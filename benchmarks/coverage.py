@@ -151,7 +151,7 @@ def kind_of(cell: Cell) -> str:
 def summary(
     tasks: Sequence[Cell], coverage: Sequence[float], widths: Sequence[float], ratios: Sequence[float]
 ) -> list[str]:
-    """Return a table over kinds, sizes and gaps, as the guide has it."""
+    """Return a table over kinds, sizes and gaps, as docs/research/coverage.md has it."""
     groups: dict[tuple[str, int, float], list[int]] = {}
     for k, cell in enumerate(tasks):
         groups.setdefault((kind_of(cell), cell.n, cell.factor), []).append(k)

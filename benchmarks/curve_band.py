@@ -1,6 +1,6 @@
 """How often the 95 % band of a reliability curve holds the true frequency.
 
-    python benchmarks/curve_band.py [--quick] [--bands corrected] [--write docs/guide.md]
+    python benchmarks/curve_band.py [--quick] [--bands corrected] [--write docs/how-to/reliability-curves.md]
 
 Scores are drawn from distributions whose true frequency eta(s) is known; the band is read off by
 `curve.at` at the 5, 25, 50, 75 and 95 % quantiles of the scores, or at scores of its own where a gap is

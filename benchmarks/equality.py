@@ -4,7 +4,7 @@
 
 Two data sets, a single score and five classes, hold scores of two decimals, 0, 1 and 1/5 among others. For
 each way the table has the largest absolute difference over the estimators of a family, their norms, and the
-notions class, classwise and confidence. What a sketch promises (docs/guide.md):
+notions class, classwise and confidence. What a sketch promises (docs/how-to/sketches.md):
 
 - uniform: bins whose number divides that of the cells, 1e-12;
 - density: 1e-6;

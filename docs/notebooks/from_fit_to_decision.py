@@ -248,4 +248,4 @@ with tempfile.TemporaryDirectory() as folder:
 # - A decision threshold is a probability. Recalibrate the scores, or convert the threshold with the curve.
 # - Never select a model by its calibration error alone.
 #
-# More: the [guide](../guide.md) and [scikit-learn integration](../scikit-learn.md).
+# More: the [how-to guides](../how-to/index.md) and [scikit-learn integration](../scikit-learn.md).

@@ -52,11 +52,17 @@ def test_readme_commands_make_their_own_environment():
     assert "files" in re.search(r"\[(.*?)\]", demo)[1].split(",")  # without it no CSV can be read
 
 
-def test_the_guide_shows_what_is_printed():
-    shown = re.findall(r"^```\n(>>> .*?)^```$", (ROOT / "docs/guide.md").read_text(), flags=re.M | re.S)
-    assert len(shown) == 19
-    space = {"np": np, "calibrant": calibrant}
-    example = doctest.DocTestParser().get_doctest("\n".join(shown), space, "guide", None, 0)
+SESSIONS = {
+    str(path.relative_to(ROOT)): shown
+    for folder in ("how-to", "reference", "research")
+    for path in sorted((ROOT / "docs" / folder).glob("*.md"))
+    if (shown := re.findall(r"^```pycon\n(.*?)^```$", path.read_text(encoding="utf-8"), flags=re.M | re.S))
+}
+
+
+@pytest.mark.parametrize("page", SESSIONS)
+def test_a_page_shows_what_an_interpreter_prints(page):
+    example = doctest.DocTestParser().get_doctest("\n".join(SESSIONS[page]), {}, page, None, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     report = io.StringIO()
     runner.run(example, out=report.write)

@@ -36,6 +36,7 @@ RUN = {
     "docs/experiment.md": "test_experiment_cli",
     "docs/figures.md": "test_plot_more",
     "docs/findings.md": "here",
+    "docs/how-to/integrations.md": "test_integrations",
     "docs/pytorch.md": "test_page",
     "docs/report.md": "test_docs",
 }
