@@ -94,7 +94,7 @@ def test_a_new_notion_is_a_class_and_its_name(monkeypatch):
     sketch = calibrant.Sketch("runner-up").update(y_true, y_prob)
     assert sketch.ece(estimator="uniform:10") == pytest.approx(wanted)
     assert calibrant.estimate(y_true, y_prob, notion="runner-up", rng=0).p_value > 0.05
-    assert "is the label" in calibrant.assess(y_true, y_prob, notion="runner-up", rng=0).html()
+    assert "second choices scored" in calibrant.assess(y_true, y_prob, notion="runner-up", rng=0).html()
     with pytest.raises(calibrant.InputError, match="a column for each class"):
         calibrant.ece(outcome, score, notion="runner-up")
 

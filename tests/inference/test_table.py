@@ -12,6 +12,7 @@ import pytest
 import calibrant
 from calibrant.inference import table as tables
 from calibrant.inference.table import macro_average
+from calibrant.inputs import printed
 from oracles.tables import bootstrap_sd, loop
 
 
@@ -237,7 +238,7 @@ def test_a_table_is_a_data_frame(result, monkeypatch, library):
             raise ModuleNotFoundError(name)
         return known(name)
 
-    monkeypatch.setattr(tables, "import_module", import_module)
+    monkeypatch.setattr(printed, "import_module", import_module)
     if library is None:
         with pytest.raises(ImportError, match=r"pip install 'calibrant\[engines\]'"):
             result.to_frame()
