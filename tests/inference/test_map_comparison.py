@@ -138,7 +138,7 @@ def test_a_loss_without_bound_is_told():
     assert result.best == "identity"
     lines = str(result).splitlines()
     assert lines[:2] == [
-        "best: identity, the scores as they are; every method has a significantly higher log loss",
+        "best: identity, the scores as they are; all others have a higher log loss",
         "log loss is infinite, as a class of probability 0 occurred: isotonic (1 row)",
     ]
     assert any(line.split() == ["isotonic", "infinite", "(1", "row)"] for line in lines)

@@ -74,6 +74,12 @@ def results():
         "sketch": calibrant.Sketch("confidence").update(LABEL, ROWS),
         "calibrator": calibrant.Calibrator("beta").fit(ROWS, LABEL),
         "unfitted": calibrant.Calibrator(),
+        "monitor": calibrant.Monitor().update(OUTCOME, SCORE, at=1),
+        "audit": calibrant.audit(OUTCOME, SCORE, {"half": np.arange(len(SCORE)) % 2}, n_resamples=99),
+        "segment": calibrant.audit(
+            OUTCOME, SCORE, {"half": np.arange(len(SCORE)) % 2}, n_resamples=99
+        ).segments[0],
+        "prior shift": calibrant.PriorShift(train=0.5, target=0.2),
     }
 
 

@@ -41,9 +41,10 @@ def test_clusters_are_refused_before_anything_is_read(ask):
 
 
 def test_models_and_maps_in_clusters_are_refused_too():
-    for ask in (calibrant.compare, calibrant.compare_calibrators):
+    models = {"a": UNREAD, "b": UNREAD}
+    for ask, scores in ((calibrant.compare, models), (calibrant.compare_calibrators, UNREAD)):
         with pytest.raises(InputError, match="cluster must go with one score at a time"):
-            ask(UNREAD, UNREAD, notion="canonical", cluster=UNREAD)
+            ask(UNREAD, scores, notion="canonical", cluster=UNREAD)
 
 
 def test_the_largest_gap_is_refused_before_anything_is_read():

@@ -362,7 +362,7 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
     if not text.recalibrating_helps(assessment):
         many = counted(recalibration.rows, "row")
         return f"Collect more rows to fit a calibrator: with {many} no method is sure to help.", None
-    method = "" if recalibration.method == "auto" else repr(recalibration.method)
+    method = "" if recalibration.method == "auto" else f'"{recalibration.method}"'
     clusters = ", cluster=cluster" * (assessment.estimate.clusters is not None)
     fit = f"calibrator = calibrant.Calibrator({method}).fit(y_prob, y_true{clusters})"
     command = f"{fit}\ncalibrator.predict_proba(new_scores)"

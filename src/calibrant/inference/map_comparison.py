@@ -320,9 +320,7 @@ def _conclusion(comparison: MapComparison) -> list[str]:
     elif IDENTITY in group:
         lines = ["no method has a significantly lower log loss than the scores as they are"]
         if len(group) == 1 < len(rows):
-            lines = [
-                "best: identity, the scores as they are; every method has a significantly higher log loss"
-            ]
+            lines = ["best: identity, the scores as they are; all others have a higher log loss"]
     elif comparison.best is not None:
         lines = [f"best: {comparison.best}, with a significantly lower log loss than all others"]
     else:

@@ -15,7 +15,7 @@ See docs/methods/segments.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -24,6 +24,8 @@ import numpy as np
 from calibrant.inference.interval_estimate import MeanGap
 from calibrant.inputs import SegmentTable, Serializable
 from calibrant.inputs.codec import Bounds, Number, Probability
+from calibrant.inputs.printed import Block, Printed
+from calibrant.inputs.wording import count, p_value, points
 from calibrant.maps.binary import BinaryProblem, auto
 from calibrant.parallel import one_blas_thread, parallel_map
 from calibrant.score_data import Array, Sample
@@ -42,7 +44,7 @@ EM_STEPS = 200
 
 
 @dataclass(frozen=True)
-class Segment(Serializable):
+class Segment(Printed, Serializable):
     """One segment of an audit.
 
     Attributes
@@ -94,6 +96,13 @@ class Segment(Serializable):
         """The segment as text."""
         pairs = zip(self.columns, self.values, strict=True)
         return ", ".join(f"{key} {'' if value[:1] in ('<', '>') else '= '}{value}" for key, value in pairs)
+
+    def _printed(self) -> Iterator[Block]:
+        yield "segment", self.name
+        for title, gap, p in (("gap", self.gap, self.p_value), ("beyond", self.beyond, self.p_beyond)):
+            ends = f"{points(gap.low, '+')} to {points(gap.high, '+')}"
+            yield title, f"{points(gap.value, '+')} points ({ends}); adjusted {p_value(p, 1e-4)}"
+        yield "rows", count(self.rows)
 
 
 class EquivalentCount(NamedTuple):

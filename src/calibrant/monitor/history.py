@@ -185,10 +185,10 @@ class Alarm(Printed, Serializable):
     @property
     def sentence(self) -> str:
         """The alarm in one sentence."""
-        return (
-            f"Alarm at {self.at}: {self.direction}, since about {self.onset} (90 % interval "
-            f"{self.onset_low} to {self.onset_high}); e-value {self.e_value:.3g}."
-        )
+        known = self.onset_low == self.onset_high
+        interval = "" if known else f" (90 % interval {self.onset_low} to {self.onset_high})"
+        since = f"{self.direction}, since about {self.onset}{interval}"
+        return f"Alarm at {self.at}: {since}; e-value {self.e_value:.3g}."
 
     def _printed(self) -> Iterator[Block]:
         yield self.sentence
