@@ -91,7 +91,7 @@ def test_it_says_what_interval_and_test_allow():
     assert "wolf takes" in found.verdict.where
     assert re.search(r"Per row on average, wolf takes [\d.]+ points of probability from cat", found.summary)
     assert "dog takes" not in found.summary
-    assert "a confidence of" in found.verdict.trust
+    assert "of predictions with confidence" in found.verdict.trust
     assert "by the confidence notion" in found.verdict.action
     assert "by the confidence notion" in text.gain_sentence(found)
     assert "sum over the classes" in found.methods
