@@ -116,7 +116,7 @@ def matched_clusters(ids: Mapping[str, Array]) -> dict[str, Array]:
     """Return a number for each cluster id, the same for equal ids of several models.
 
     >>> matched_clusters({"a": np.array([7, 7, 9]), "b": np.array([9, 8])})
-    {'a': array([0, 0, 2]), 'b': array([2, 1])}
+    {'a': array([0, 0, 1]), 'b': array([1, 2])}
     """
     # Ids that are numbers for one model, and text for another, are matched as text.
     numeric = {values.dtype.kind in "biuf" for values in ids.values()}

@@ -766,7 +766,7 @@ def probabilities(logits: Any, *, free: bool = False, refuse: bool = False, warn
 
     Examples
     --------
-    >>> probabilities(np.array([[0.0, 0.0], [np.log(3), 0.0]]))
+    >>> np.asarray(probabilities(np.array([[0.0, 0.0], [np.log(3), 0.0]])))
     array([[0.5 , 0.5 ],
            [0.75, 0.25]])
     """
