@@ -352,7 +352,8 @@ def test_the_report_says_what_to_do_and_the_command_does_it(here):
     )
     assessment = calibrant.Assessment.from_json((here / "r.json").read_text())
     told = " ".join(result.output.split())
-    assert re.search(r"action Recalibrate, fitting on these rows: cuts the error from \S+ to \S+ points", told)
+    action = r"action Recalibrate, fitting on these rows: cuts the error from \S+ to \S+ points"
+    assert re.search(action, told)
     assert f"command {assessment.recalibration.command} " in told
     assert assessment.recalibration.command == "calibrant calibrate fit one.csv --label y -o map.json"
     assert assessment.recalibration.command in (here / "r.html").read_text()
