@@ -1,4 +1,4 @@
-"""`PriorShift`: probabilities for a population with other class frequencies than the training data.
+"""`PriorShift`: probabilities for a population whose class frequencies differ from the training data.
 
 Under a prior shift (label shift) the scores of each class keep their distribution and only the frequencies of
 the classes change. By Bayes' theorem the probability of class k is then multiplied by target_k / train_k and
@@ -30,17 +30,17 @@ from calibrant.posterior.log_odds.cells import NEAREST, log_odds
 from calibrant.posterior.process import softmax
 from calibrant.score_data import Array
 
-# Refits of the calibrator to reweighted rows, fewest refits, and numbers in the matrices of all of them: they
-# bound the cost.
+# Refits of the calibrator to reweighted rows: usual number, smallest number, and limit for the total size of
+# their matrices. They bound the cost.
 REFITS, MIN_REFITS, MOST_NUMBERS = 50, 20, 1 << 24
-# Posterior draws that are kept, and candidates for each of them (importance sampling), on matrices of at most
-# MOST_NUMBERS numbers; degrees of freedom of their distribution.
+# Posterior draws, candidates for each of them (importance sampling, where the matrix of all candidates has at
+# most MOST_NUMBERS numbers), and degrees of freedom of the t distribution of the candidates.
 DRAWS, CANDIDATES, DEGREES = 500, 4, 5.0
-# Groups of neighbouring scores of two classes, which bound the cost.
+# Maximum number of groups into which the scores of two classes are merged. It bounds the cost.
 GROUPS = 1024
-# Newton steps, smallest step, and gradient per row below which the search for a mode ends.
+# Maximum number of Newton steps, and smallest step and gradient per row at which the search for a mode ends.
 STEPS, SMALLEST_STEP, TOLERANCE = 200, 1e-6, 1e-10
-# Level of the band of a calibrator that its deviations are read from.
+# Level of the calibrator's band from which standard deviations are computed.
 BAND_LEVEL = 0.95
 
 
@@ -89,7 +89,7 @@ class SavedPriorShift(Serializable):
 
 
 class PriorShift(ScoreMap):
-    """Adjust scores to a population with other class frequencies (prior shift, label shift).
+    """Adjust scores to a population with different class frequencies (prior shift, label shift).
 
     It follows the conventions of scikit-learn estimators. If the frequencies of the training data and of the
     target population are known, or the sampling rates or class weights of the training, no fit is needed.
@@ -104,15 +104,15 @@ class PriorShift(ScoreMap):
         Class frequencies of the target population. Without `train`, `fit` finds the shift for which the mean
         of the adjusted scores is this. Without `target`, `fit` estimates it by maximum likelihood (EM).
     sampling : float, sequence or mapping, optional
-        Share of the rows of each class that was kept for the training; a float is that of the negative class.
+        Share of the rows of each class that was sampled for training; a float is that of the negative class.
         Without `target`, scores are adjusted to the population that was sampled.
     class_weight : float, sequence, mapping or "balanced", optional
         Weight of each class in the training; a float is that of the positive class. "balanced" weights are
         inverse to `train`. Without `target`, scores are adjusted to the unweighted data.
     calibrator : Calibrator, optional
         Fitted calibrator that is applied to the scores first. The uncertainty of its map is part of the
-        intervals; it is largest of a calibrator that was loaded, which has no rows but only its bands. Not
-        fitted, it says which map `fit` learns from labelled rows of the training population.
+        intervals. A calibrator loaded from a file has bands but no rows, so its intervals are wider. An
+        unfitted calibrator selects the map that `fit` learns from `source`.
     labels : sequence, optional
         Class of each column, for mappings.
     level : float, default=0.95
@@ -137,7 +137,7 @@ class PriorShift(ScoreMap):
     --------
     >>> PriorShift(train=0.5, target=0.1).predict_proba([0.5, 0.9]).round(2)
     array([0.1, 0.5])
-    >>> PriorShift(sampling=0.1).predict_proba([0.5]).round(3)  # a tenth of the negatives was kept
+    >>> PriorShift(sampling=0.1).predict_proba([0.5]).round(3)  # trained on a tenth of the negatives
     array([0.091])
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=2000) + 2 * (rng.random(2000) < 0.2)  # 20 % positives
@@ -165,13 +165,16 @@ class PriorShift(ScoreMap):
         rng: inputs.Seed = 0,
     ) -> None:
         self.train = train
-        self._given_target = target
+        self._target_parameter = target
         self.sampling = sampling
         self.class_weight = class_weight
         self.calibrator = calibrator
         self.labels = labels
         self.level = level
         self.rng = rng
+        self._prior: Array | None = None
+        self._prior_draws: Array | None = None
+        self._draws: Array | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the constructor; `target` is the one that was given.
@@ -181,8 +184,7 @@ class PriorShift(ScoreMap):
         deep : bool, default=True
             Accepted for compatibility with scikit-learn.
         """
-        known = ((name, name if name != "target" else "_given_target") for name in self._parameters)
-        return {name: getattr(self, attribute) for name, attribute in known}
+        return super().get_params(deep) | {"target": self._target_parameter}
 
     @property
     def target(self) -> Any:
@@ -190,7 +192,7 @@ class PriorShift(ScoreMap):
 
         It is a number for 1-D scores, and an array for a matrix.
         """
-        return self._shown(self._prior) if hasattr(self, "_prior") else self._given_target
+        return self._target_parameter if self._prior is None else self._class_shares(self._prior)
 
     @property
     def low(self) -> Any:
@@ -248,28 +250,27 @@ class PriorShift(ScoreMap):
             weight = data.weight * (1.0 if data.counts else data.weight.sum() / np.square(data.weight).sum())
         if score.ndim == 1 or score.shape[1] == 2:
             score, weight = _grouped(score, weight)
-        for name in ("_draws", "_prior_draws", "_prior"):
-            self.__dict__.pop(name, None)
+        self._prior_draws = self._draws = None
         self.calibrator_, labelled = self.calibrator, None
         if source is not None:
-            made = self.calibrator or _default_calibrator(source[0], self.labels)
-            labelled = inputs.predictions(*source[::-1], labels=made.labels, pos_label=made.pos_label)
-            self.calibrator_ = Calibrator(**made.get_params())._fit_predictions(labelled)
-        self._set_classes(score)
+            template = self.calibrator or _default_calibrator(source[0], self.labels)
+            labelled = inputs.predictions(*source[::-1], labels=template.labels, pos_label=template.pos_label)
+            self.calibrator_ = Calibrator(**template.get_params())._fit_predictions(labelled)
+        self._set_classes(None if score.ndim == 1 else score.shape[1])
         self.n_, size = float(weight.sum()), len(self.classes_)
         probability = self._source_probability(score)
         if (known := self._known(size)) is not None:
-            self._log_ratio = known[0]
-            adjusted = weight @ softmax(_log(probability) + self._log_ratio) / self.n_
-            self._prior = adjusted if known[1] is None else known[1]
+            self._log_ratio, self._prior = known
+            if self._prior is None:
+                self._prior = weight @ softmax(_log(probability) + self._log_ratio) / self.n_
             return self
-        if (target := self._shares("target", self._given_target, size)) is not None:
+        if (target := self._shares("target", self._target_parameter, size)) is not None:
             self._prior, self._log_ratio = target, _matched(probability, weight, target)
             return self
         train = self._shares("train", self.train, size)
         if labelled is None and self.calibrator_ is not None:
             labelled = self.calibrator_._rows()
-        given = train
+        train_parameter = train
         if train is None:
             if labelled is None:
                 hint = "or labelled rows of that population as source="
@@ -278,7 +279,7 @@ class PriorShift(ScoreMap):
         sources = [(probability, train)]
         if self.calibrator_ is not None and labelled is not None:
             mapped = replace(labelled, score=self.calibrator_.predict_proba(labelled.score))
-            sources = list(_refitted(mapped, probability, given, rng))
+            sources = list(_refitted(mapped, probability, train_parameter, rng))
         elif self.calibrator_ is not None:
             sources = list(_band_draws(self.calibrator_, score, probability, train, rng))
         self._prior = softmax(_mode(probability / train, weight, 0.0)[0])
@@ -353,16 +354,16 @@ class PriorShift(ScoreMap):
         log = _log(fitted._source_probability(score))
         middle = _logit(softmax(log + fitted._log_ratio))
         ends = np.stack([middle, middle])
-        if hasattr(self, "_draws"):
-            step = max(1, MOST_NUMBERS // self._draws.size)
+        if fitted._draws is not None:
+            step = max(1, MOST_NUMBERS // fitted._draws.size)
             for a in range(0, len(log), step):
-                drawn = _logit(softmax(log[a : a + step, None] + self._draws))
+                drawn = _logit(softmax(log[a : a + step, None] + fitted._draws))
                 ends[:, a : a + step] = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=1)
         square = (ends - middle) ** 2 * (np.sign(ends - middle) == np.array([-1, 1])[:, None, None])
         if fitted.calibrator_ is not None:
             bounds = fitted.calibrator_.predict_interval(score, level)
             if score.ndim == 1:
-                bounds = _both(bounds[0], bounds[1])
+                bounds = _class_bounds(bounds[0], bounds[1])
             centre = _logit(np.exp(log))
             square += np.stack([_logit(end) - centre for end in bounds]) ** 2
         distance = np.sqrt(square)
@@ -377,34 +378,29 @@ class PriorShift(ScoreMap):
             n=fitted.n_,
             level=self.level,
             log_ratio=fitted._log_ratio,
-            target=getattr(fitted, "_prior", None),
-            prior_draws=getattr(fitted, "_prior_draws", None),
-            draws=getattr(fitted, "_draws", None),
+            target=fitted._prior,
+            prior_draws=fitted._prior_draws,
+            draws=fitted._draws,
             calibrator=None if fitted.calibrator_ is None else fitted.calibrator_._saved(),
         )
 
     @classmethod
     def _restored(cls, saved: SavedPriorShift) -> Self:
         calibrator = None if saved.calibrator is None else Calibrator._restored(saved.calibrator)
-        made = cls(calibrator=calibrator, labels=saved.classes, level=saved.level)
-        made.classes_, made.calibrator_ = saved.classes, calibrator
-        made._vector, made.n_, made._log_ratio = saved.vector, saved.n, saved.log_ratio
-        for name, value in (
-            ("_prior", saved.target),
-            ("_prior_draws", saved.prior_draws),
-            ("_draws", saved.draws),
-        ):
-            if value is not None:
-                setattr(made, name, value)
-        return made
+        restored = cls(calibrator=calibrator, labels=saved.classes, level=saved.level)
+        restored.classes_, restored.calibrator_ = saved.classes, calibrator
+        restored._vector, restored.n_ = saved.vector, saved.n
+        restored._log_ratio, restored._prior = saved.log_ratio, saved.target
+        restored._prior_draws, restored._draws = saved.prior_draws, saved.draws
+        return restored
 
     def __repr__(self) -> str:
-        shown = ("train", "target", "sampling", "class_weight")
-        parts = {name: value for name, value in self.get_params().items() if name in shown}
-        if hasattr(self, "_prior_draws") and self._vector:
-            parts |= {name: round(getattr(self, name), 2) for name in ("target", "low", "high")}
-        parts = {name: value for name, value in parts.items() if value is not None}
-        return f"PriorShift({', '.join(f'{name}={value!r}' for name, value in parts.items())})"
+        params = self.get_params()
+        values = {name: params[name] for name in ("train", "target", "sampling", "class_weight")}
+        if self._prior_draws is not None and self._vector:
+            values |= {name: round(getattr(self, name), 2) for name in ("target", "low", "high")}
+        shown = (f"{name}={value!r}" for name, value in values.items() if value is not None)
+        return f"PriorShift({', '.join(shown)})"
 
     # --- private ---
 
@@ -416,7 +412,7 @@ class PriorShift(ScoreMap):
         low, high, prior = (np.atleast_1d(end) for end in (self.low, self.high, self.target))
         shares = [f"{p:.3f} ({a:.3f} to {b:.3f})" for p, a, b in zip(prior, low, high, strict=True)]
         yield ("target share" if self._vector else "target shares"), few_of(shares, 6)
-        if hasattr(self, "_draws") and self.calibrator_ is None:
+        if self._draws is not None and self.calibrator_ is None:
             yield "The intervals assume that the scores are calibrated in the training population."
 
     def _steps(self) -> Sequence[Form]:
@@ -434,28 +430,26 @@ class PriorShift(ScoreMap):
                 rule = "be a vector" if self._vector else f"have {len(self.classes_)} columns"
                 raise InputError("y_prob", rule, score.shape, got=f"shape {score.shape}")
             return self
-        given = (self.train, self._given_target, self.sampling, self.class_weight)
-        sizes = [
-            len(each) for each in given if isinstance(each, Sequence | Mapping) and not isinstance(each, str)
-        ]
-        made = type(self)(**self.get_params())
-        made.calibrator_, made.n_ = self.calibrator, 0.0
-        made._set_classes(np.empty((0, sizes[0])) if score is None and max(sizes, default=2) > 2 else score)
-        if (known := made._known(len(made.classes_))) is None:
+        columns = None if score is None or score.ndim == 1 else score.shape[1]
+        if score is None:  # without scores, more than two frequencies show that scores have columns
+            parameters = (self.train, self._target_parameter, self.sampling, self.class_weight)
+            sizes = (len(value) if isinstance(value, Mapping) else np.size(value) for value in parameters)
+            columns = next((size for size in sizes if size > 2), None)
+        fitted = type(self)(**self.get_params())
+        fitted.calibrator_, fitted.n_ = self.calibrator, 0.0
+        fitted._set_classes(columns)
+        if (known := fitted._known(len(fitted.classes_))) is None:
             raise NotFittedError
-        made._log_ratio = known[0]
-        if known[1] is not None:
-            made._prior = known[1]
-        return made
+        fitted._log_ratio, fitted._prior = known
+        return fitted
 
-    def _set_classes(self, score: Array | None) -> None:
-        """Store the classes, and whether scores are those of a single class."""
+    def _set_classes(self, columns: int | None) -> None:
+        """Store the classes, and whether scores are 1-D (`columns` is None)."""
         if self.calibrator_ is not None:
             self._vector = self.calibrator_.is_vector  # a calibrator that is not fitted is refused
             self.classes_ = tuple(self.calibrator_.classes_)
             return
-        self._vector = score is None or score.ndim == 1
-        size = 2 if score is None or score.ndim == 1 else score.shape[1]
+        self._vector, size = columns is None, columns or 2
         self.classes_ = tuple(range(size)) if self.labels is None else tuple(self.labels)
         if len(self.classes_) != size:
             raise InputError("labels", f"name {size} classes", self.classes_)
@@ -469,7 +463,7 @@ class PriorShift(ScoreMap):
     def _known(self, size: int) -> tuple[Array, Array | None] | None:
         """Return log ratios and class frequencies of the target population; None if `fit` estimates them."""
         train = self._shares("train", self.train, size)
-        target = self._shares("target", self._given_target, size)
+        target = self._shares("target", self._target_parameter, size)
         if self.sampling is None and self.class_weight is None:
             return None if train is None or target is None else (np.log(target / train), target)
         if self.sampling is not None and self.class_weight is not None:
@@ -493,7 +487,7 @@ class PriorShift(ScoreMap):
         if value is None:
             return None
         if inputs.is_number(value):
-            inputs.level(value, name)
+            inputs.level(value, name)  # a share must be strictly between 0 and 1
         numbers = self._numbers(name, value, size)
         return numbers / numbers.sum()
 
@@ -502,8 +496,8 @@ class PriorShift(ScoreMap):
         if inputs.is_number(value):
             if size != 2:
                 raise InputError(name, f"have {size} numbers, one for each class", value)
-            other = {"sampling": (value, 1.0), "class_weight": (1.0, value)}
-            value = other.get(name, (1 - value, value))
+            pairs = {"sampling": (value, 1.0), "class_weight": (1.0, value)}
+            value = pairs.get(name, (1 - value, value))
         elif isinstance(value, Mapping):
             if set(value) != set(self.classes_):
                 raise InputError(name, f"have the classes {inputs.show(*self.classes_)}", tuple(value))
@@ -513,21 +507,22 @@ class PriorShift(ScoreMap):
             raise InputError(name, f"be {size} positive numbers", value)
         return numbers
 
-    def _shown(self, prior: Array) -> Any:
+    def _class_shares(self, prior: Array) -> Any:
+        """Return the share of the positive class for 1-D scores, else those of all classes."""
         return float(prior[1]) if self._vector else prior
 
     def _end(self, share: float) -> Any:
-        """Return an end of the interval of the estimated frequencies, which holds the estimate."""
+        """Return an end of the interval of the estimated frequencies, which contains the estimate."""
         if not hasattr(self, "_log_ratio"):
             raise NotFittedError
-        if not hasattr(self, "_prior_draws"):
+        if self._prior is None or self._prior_draws is None:
             return self.target
         end = np.quantile(self._prior_draws, share, axis=0)
-        return self._shown((np.minimum if share < 0.5 else np.maximum)(end, self._prior))
+        return self._class_shares((np.minimum if share < 0.5 else np.maximum)(end, self._prior))
 
 
 def _default_calibrator(y_prob: Any, labels: Any) -> Calibrator:
-    """Return the unfitted calibrator of labelled rows, for which none was given."""
+    """Return the unfitted default calibrator of labelled rows."""
     return Calibrator("vector" if np.shape(y_prob)[1:] > (2,) else "logistic", labels=labels)
 
 
@@ -571,7 +566,7 @@ def _band_draws(
     """
     low, high = calibrator.predict_interval(score, BAND_LEVEL)
     if score.ndim == 1:
-        low, high = _both(low, high)
+        low, high = _class_bounds(low, high)
     middle, deviate = _logit(probability), NormalDist().inv_cdf((1 + BAND_LEVEL) / 2)
     below, above = (middle - _logit(low)) / deviate, (_logit(high) - middle) / deviate
     for z in rng.standard_normal((_refits(probability.size), probability.shape[1])):
@@ -589,7 +584,7 @@ def _logit(probability: Array) -> Array:
     return log_odds(probability, NEAREST)
 
 
-def _both(low: Array, high: Array) -> tuple[Array, Array]:
+def _class_bounds(low: Array, high: Array) -> tuple[Array, Array]:
     """Return the ends for both classes from those of the positive class."""
     return np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
 
