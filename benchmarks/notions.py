@@ -2,6 +2,7 @@
 
     python benchmarks/notions.py             # 400 samples a cell, about 40 minutes on one core
     python benchmarks/notions.py --size 40   # a tenth of them
+    python benchmarks/notions.py --only multilabel
 
 `top-label`: three classes are predicted with frequencies .5, .3 and .2, and a confidence that is uniform on
 [.4, 1]; the accuracy is confidence^g with g = 1.6, 1 and .6 for the three classes. `multilabel`: four
@@ -84,12 +85,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--size", type=int, default=SAMPLES, help="samples of each cell")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--only", nargs="+", choices=NOTIONS)
     options = parser.parse_args()
+    chosen = [cell for cell in cells() if options.only is None or cell[0] in options.only]
     print("| notion | scores | rows | coverage | p <= .05 | width | mean estimate | truth |")
     print("|---|---|---|---|---|---|---|---|")
     with ProcessPoolExecutor(options.workers) as pool:
-        arguments = [(cell, options.size) for cell in cells()]
-        for cell, found in zip(cells(), pool.map(one_cell, arguments), strict=True):
+        arguments = [(cell, options.size) for cell in chosen]
+        for cell, found in zip(chosen, pool.map(one_cell, arguments), strict=True):
             notion, kind, n = cell
             held, rejected, width, value = found
             row = f"| {notion} | {kind} | {n} | {held:.3f} | {rejected:.3f} | {width:.3f} | {value:.3f} "

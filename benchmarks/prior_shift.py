@@ -2,6 +2,7 @@
 
     python benchmarks/prior_shift.py             # 400 samples a cell, about 30 minutes on one core
     python benchmarks/prior_shift.py --size 40   # a tenth of them
+    python benchmarks/prior_shift.py --only classes
 
 Scores are normal with equal variances, so that the true probabilities and frequencies are known. In `known`
 the scores are calibrated in the training population. In `source` they are not (slope 1.7 and intercept 0.5),
@@ -83,12 +84,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--size", type=int, default=SAMPLES, help="samples of each cell")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--only", nargs="+", choices=("known", "source", "calibrator", "classes"))
     options = parser.parse_args()
+    chosen = [cell for cell in cells() if options.only is None or cell[0] in options.only]
     print("| scores | distance | target | rows | coverage | width | error |")
     print("|---|---|---|---|---|---|---|")
     with ProcessPoolExecutor(options.workers) as pool:
-        arguments = [(cell, options.size) for cell in cells()]
-        for cell, found in zip(cells(), pool.map(one_cell, arguments), strict=True):
+        arguments = [(cell, options.size) for cell in chosen]
+        for cell, found in zip(chosen, pool.map(one_cell, arguments), strict=True):
             kind, distance, target, n = cell
             coverage, width, error = found
             row = f"| {kind} | {distance:g} | {target:g} | {n} | {coverage:.3f} | {width:.3f} | {error:.3f} |"
