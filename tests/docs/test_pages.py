@@ -39,6 +39,7 @@ RUN = {
     "docs/how-to/integrations.md": "test_integrations",
     "docs/pytorch.md": "test_page",
     "docs/report.md": "test_docs",
+    "docs/tutorials/pytorch.md": "test_page",
 }
 
 

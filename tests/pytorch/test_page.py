@@ -1,4 +1,4 @@
-"""The page about PyTorch prints what it shows."""
+"""The pages about PyTorch print what they show."""
 
 import contextlib
 import io
@@ -7,23 +7,25 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pytest
 
 mpl.use("Agg")
-PAGE = Path(__file__).parents[2] / "docs" / "pytorch.md"
+DOCS = Path(__file__).parents[2] / "docs"
 NUMBER = r"\d+\.\d+"
 
 
-def test_the_page_prints_what_it_shows(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page, blocks", [("pytorch.md", 6), ("tutorials/pytorch.md", 4)])
+def test_the_page_prints_what_it_shows(page, blocks, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pairs = re.findall(
-        r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", PAGE.read_text(), flags=re.M | re.S
+        r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", (DOCS / page).read_text(), flags=re.M | re.S
     )
-    assert len(pairs) == 6
+    assert len(pairs) == blocks
     space = {}
     for code, shown in pairs:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, "pytorch.md", "exec"), space)
+            exec(compile(code, page, "exec"), space)
         found, shown = printed.getvalue(), shown
         assert re.sub(NUMBER, "#", found) == re.sub(NUMBER, "#", shown)
         found, shown = ([float(number) for number in re.findall(NUMBER, text)] for text in (found, shown))
