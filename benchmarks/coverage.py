@@ -155,7 +155,7 @@ def summary(
     groups: dict[tuple[str, int, float], list[int]] = {}
     for k, cell in enumerate(tasks):
         groups.setdefault((kind_of(cell), cell.n, cell.factor), []).append(k)
-    rows = ["| kind | n | gap | cells | mean | least | most | mean width | its ratio |", "|---" * 9 + "|"]
+    rows = ["| kind | n | gap | cells | mean | least | most | mean width | relative |", "|---" * 9 + "|"]
     gaps = {1.0: "full", 0.3: "three tenths", 0.0: "none"}
     for (kind, n, factor), members in groups.items():
         c, w, r = (np.array(values)[members] for values in (coverage, widths, ratios))
