@@ -55,7 +55,22 @@ from calibrant.score_data import Array, Sample
 from calibrant.score_data.simplex import Simplex
 
 CHEAP = ("logistic", "naive-bayes")  # models quick to train again
-NAMED = "named, not tested"
+NAMED = "mentioned, not tested"
+LEGEND = """\
+`python benchmarks/claims.py RUN -o docs/claims.md` makes this page from a run of the
+[experiment](experiment.md). [The comparison with the paper](findings.md#verdicts-on-the-claims)
+summarises it.
+
+- **Section** is that of the paper. "not claimed" marks statements that the paper does not make.
+- **Verdicts.** A claim about a size N is decided if three quarters of resampled distributions agree.
+  Differences below 3 % are ties. "open" lists sizes that are not decided.
+- **Readings.** "published" uses the authors' estimators and their true error, "corrected" uses
+  calibrant's estimators and the exact true error, and "normalised" divides the corrected errors by the
+  true error of each model.
+- **Numbers** are ratios of 95th percentiles of the absolute error unless they say otherwise. Names of
+  estimators: `l` uniform bins, `a` adaptive bins, `c` and `ac` the same with the convex mapping, `d`
+  density."""
+HEADINGS = ("Claims tested by the run", "Claims tested by separate studies")
 # So many times the usual time would be prohibitive.
 PROHIBITIVE = 20.0
 LADDER = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 113)
@@ -491,7 +506,9 @@ def studied(summary: Summary, sizes: dict[str, dict[str, Any]]) -> Iterator[Clai
     form = "{first:.2f} and {second:.2f} ({first, each:.2f} and {second, each:.2f})"
     text = "errors with the first and the second beta kernel (each row of mass one) over Silverman's: "
     said = {n: entry["second"] < 1 - TIE for n, entry in result.items()}
-    heading = "The second beta kernel is closer than Silverman's density on four families of known error"
+    heading = (
+        "The second beta kernel is more accurate than Silverman's density on four families of known error"
+    )
     yield claim(heading, OURS, said, text + listed(form, result))
     for notion, ratios in run("kernels_on_models").items():
         true = np.array([ratio < 1 - TIE for ratio in ratios.values()]).T
@@ -506,8 +523,8 @@ def studied(summary: Summary, sizes: dict[str, dict[str, Any]]) -> Iterator[Clai
     )
     first, *_, last = result.values()
     said = last["kernels"] / first["kernels"] < (1 - TIE) * last["bins"] / first["bins"]
-    text = f"multiclass errors of Dirichlet kernels and of 5 bins a class: {text}"
-    yield claim("Kernels suffer less from dimension than bins (multiclass)", "6", said, text)
+    text = f"canonical errors of Dirichlet kernels and of 5 bins a class: {text}"
+    yield claim("Kernels suffer less from dimension than bins (canonical)", "6", said, text)
     text = '`Calibrator("density")` is this map; `python benchmarks/maps.py` compares it with others'
     yield claim("The reliability curve can serve as a calibration map", "6", NAMED, text)
     text = "`calibrant regret --cost` and `calibrant check --max-regret` do, checked by tests/decisions"
@@ -549,7 +566,10 @@ def main() -> None:
     text = to_markdown([*claims(summary), *studied(summary, SMOKE if options.smoke else {})])
     print(text)
     if options.out is not None:
-        options.out.write_text(f"{about(summary)}\n\n{text}")
+        tables = (
+            f"## {heading}\n\n{table}" for heading, table in zip(HEADINGS, text.split("\n\n"), strict=True)
+        )
+        options.out.write_text("\n\n".join((about(summary), LEGEND, *tables)))
 
 
 if __name__ == "__main__":

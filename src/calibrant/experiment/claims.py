@@ -173,7 +173,7 @@ def statements() -> Iterator[Statement]:
         yield Statement(text, notion, "median of 15 over truth", **small)
     text = "Confidence: the density with Silverman's rule is best in almost all regimes"
     yield Statement(text, "confidence", "its error over the best", View.lost, TIED, best="d:silverman")
-    text = "Confidence: Silverman's rule spares a sensitive choice (as close as the better of .033 and .1)"
+    text = "Confidence: Silverman's rule avoids a sensitive choice (as close as the better of .033 and .1)"
     what = "its error over that of the better one"
     yield Statement(
         text, "confidence", what, lambda v: v["d:silverman"] / np.minimum(v["d:0.033"], v["d:0.1"]), TIED
