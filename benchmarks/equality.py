@@ -318,7 +318,7 @@ def note(row, family, apart, share, where):
 
 def shown(table):
     families = [*FAMILIES, "sums"]
-    lines = ["| way | " + " | ".join(families) + " |", "|---|" + "---:|" * len(families)]
+    lines = ["| input | " + " | ".join(families) + " |", "|---|" + "---:|" * len(families)]
     for way, row in table.items():
         texts = []
         for family in families:
