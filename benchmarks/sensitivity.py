@@ -6,7 +6,8 @@
     python benchmarks/sensitivity.py --check                 # fields without any effect at x1/4 and x4
 
 Each field is set to 0.75 and 1.25 times its value: counts are rounded and change by at least 1, numbers below
-1 stay below 1, and all elements of a tuple or dict change together. The data sets are those of the default,
+1 stay below 1, and all elements of a tuple or dict change together. Shares that sum to 1 are raised to the
+power of the factor, as only their ratios matter. The data sets are those of the default,
 so that differences are paired. Results go to `--out`, one line for each field and factor. A run skips the
 lines that are there already and whose values still hold. Fields and their classes are found in the module.
 """
@@ -52,9 +53,14 @@ def scaled(value: Any, factor: float) -> Any:
 
     >>> scaled((0.9, 2, 1), 1.25)
     (0.95, 3, 2)
+    >>> scaled((0.8, 0.2), 2)
+    (0.9411764705882353, 0.058823529411764705)
     """
     if isinstance(value, dict):
         return {key: scaled(each, factor) for key, each in value.items()}
+    if isinstance(value, tuple) and {*map(type, value)} == {float} and math.isclose(sum(value), 1):
+        powers = [share**factor for share in value]
+        return tuple(power / sum(powers) for power in powers)
     if isinstance(value, tuple):
         return tuple(scaled(each, factor) for each in value)
     if isinstance(value, bool) or not isinstance(value, int | float):

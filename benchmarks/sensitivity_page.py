@@ -15,6 +15,15 @@ FACTORS = (0.75, 1.25)
 TIMES, FIELDS = 12, 40
 # Changes of fewer standard errors than this are not shown.
 NOISE = 2.0
+# Why fields are kept though neither change is above the noise.
+_TEST = "it decides which gaps a test detects, and has little effect on p-values of calibrated models"
+REASONS = {
+    "PRIOR.probability_of_no_mean": "1/9, equal for all sizes, would change most printed values by .1 %",
+    "TEST.level_shares": _TEST,
+    "TEST.level_shares_repeated": _TEST,
+    "TEST.pooled_classes_share": _TEST,
+    "CURVES.full_quantile_rows": "the bands of 50 to 100 rows are 5 to 20 % narrower without it",
+}
 INTRODUCTION = f"""# Settings
 
 The tuned numbers of the methods in `src/calibrant/settings.py`: what each one means, what chose it, and what
@@ -29,7 +38,7 @@ python benchmarks/sensitivity.py --table
 How to read the tables:
 
 - Counts are rounded and change by at least 1. Numbers below 1 stay below 1. All elements of a tuple change
-  together.
+  together. Shares that sum to 1 are raised to the power of 0.75 or 1.25.
 - Every change is measured on the data sets of the default. The number after ± is the standard error of the
   paired difference. Differences below {NOISE:g} standard errors are not shown.
 - "below noise": no difference is larger than that. "no change": no number changed. "-": not measured.
@@ -75,6 +84,17 @@ def unseen(records: list[Record]) -> str:
     return "fails" if not differ else "below noise" if any(differ) else "no change"
 
 
+def printed(value: Any) -> str:
+    """Return a value with four significant digits.
+
+    >>> printed((1 / 3, 2.0, 5)), printed((1.0,))
+    ('(0.3333, 2.0, 5)', '(1.0,)')
+    """
+    if isinstance(value, tuple):
+        return f"({', '.join(map(printed, value))}{',' * (len(value) == 1)})"
+    return repr(float(f"{value:.4g}")) if isinstance(value, float) else repr(value)
+
+
 def by_setting(records: list[Record]) -> dict[str, dict[float, Record]]:
     """Return the records of each setting by factor, those of the full stage where it has any."""
     found: dict[str, dict[float, Record]] = {}
@@ -83,6 +103,16 @@ def by_setting(records: list[Record]) -> dict[str, dict[float, Record]]:
             if record["stage"] == stage:
                 found.setdefault(record["setting"], {})[record["factor"]] = record
     return found
+
+
+def without_effect(measured: dict[str, dict[float, Record]]) -> list[str]:
+    """Return a line for each field whose changes are all below the noise, with the reason to keep it."""
+    none = {"below noise", "no change"}
+    return [
+        f"- `{setting}`: {REASONS.get(setting, 'not decided')}"
+        for setting, found in measured.items()
+        if len(found) == len(FACTORS) and {long_text(record) for record in found.values()} <= none
+    ]
 
 
 def second_stage(records: list[Record]) -> str:
@@ -105,11 +135,14 @@ def second_stage(records: list[Record]) -> str:
 def page(records: list[Record]) -> str:
     """Return the page of all settings."""
     measured = by_setting(records)
-    lines = [INTRODUCTION.rstrip("\n"), "", second_stage(records), ""]
+    lines = [INTRODUCTION.rstrip("\n"), ""]
     for battery in BATTERIES.values():
         lines.append(
             f"- {battery.title}: {'; '.join(map(str, battery.cells))}. {battery.count} data sets each."
         )
+    lines += ["", second_stage(records)]
+    if kept := without_effect(measured):
+        lines += ["", "Fields that are kept though neither change has an effect above the noise:", "", *kept]
     for name, instance in instances().items():
         fields = dataclasses.fields(instance)
         if not fields:
@@ -131,6 +164,6 @@ def page(records: list[Record]) -> str:
             texts = [long_text(found[factor]) if factor in found else "-" for factor in FACTORS]
             count = max((record["data_sets"] for record in found.values()), default="-")
             told = (field.metadata.get(key, "") for key in ("meaning", "study"))
-            row = f"`{field.name}`", f"`{getattr(instance, field.name)!r}`", *told, *texts, str(count)
+            row = f"`{field.name}`", f"`{printed(getattr(instance, field.name))}`", *told, *texts, str(count)
             lines.append(f"| {' | '.join(text.replace('|', '/') for text in row)} |")
     return "\n".join(lines) + "\n"

@@ -126,7 +126,7 @@ class PriorSettings:
         0.6, "Ratio of the prior weights of successive roughnesses.", _ESTIMATOR
     )
     spectrum_exponent: float = setting(
-        3.0, "Exponent of the spectra of a smooth gap and of a local process.", _ESTIMATOR
+        3.0, "Exponent of the spectra of smooth gaps, local processes and curves of classes.", _ESTIMATOR
     )
     # Local component
     probability_of_final_range: float = setting(
@@ -140,15 +140,9 @@ class PriorSettings:
     )
     constant_sd_count: int = setting(5, "Number of standard deviations of a constant local gap.", _ESTIMATOR)
     process_sd_count: int = setting(4, "Number of standard deviations of a local process.", _ESTIMATOR)
-    process_weight: float = setting(
-        0.5, "Prior probability of a process rather than a constant gap in a range.", _ESTIMATOR
-    )
     shortest_process: int = setting(8, "Shortest range that may have a process, in cells.", _ESTIMATOR)
     process_roughness: float = setting(
         2.0, "Roughness of a local process, in cosine frequencies of the range.", _ESTIMATOR
-    )
-    process_probability_of_no_mean: float = setting(
-        0.2, "Prior probability that a local process has mean zero.", _ESTIMATOR
     )
     process_probability_of_no_shape: float = setting(
         0.5, "Prior probability that a local process is constant.", _ESTIMATOR
@@ -178,9 +172,6 @@ class PriorSettings:
     )
     visible_correlation: float = setting(
         0.1, "Correlation that the pairs must reveal; otherwise effects get less prior weight.", _ESTIMATOR
-    )
-    few_scores: int = setting(
-        32, "Largest number of distinct scores that are few, and do not look rounded.", _ESTIMATOR
     )
     heavy_share: float = setting(
         0.05, "Scores with this share of the rows are left out of the share of repeated scores.", _ESTIMATOR
@@ -294,13 +285,9 @@ class SoftmaxSettings:
     # Blocks
     prior_probability_of_calibration: float = setting(0.235, "Prior probability of no gap.", _NONE)
     probability_of_absent_block: float = setting(0.5, "Prior probability that a block is absent.", _NONE)
-    smallest_sd: float = setting(0.03, "Smallest prior standard deviation of a block.", _NONE)
-    largest_sd: float = setting(1.5, "Largest prior standard deviation of a block.", _NONE)
-    sd_count: int = setting(7, "Number of prior standard deviations of a block.", _NONE)
-    roughness: tuple[float, ...] = setting(
-        (1.25, 5.0), "Roughnesses of curves, in cosine frequencies.", _NONE
+    sds: tuple[float, ...] = setting(
+        geometric(0.03, 1.5, 7), "Prior standard deviations of a block, log-spaced.", _NONE
     )
-    spectrum_exponent: float = setting(1.5, "Exponent with which standard deviations of curves fall.", _NONE)
     most_bumps: int = setting(30, "Largest number of Gaussian bumps.", _NONE)
     rows_per_bump: int = setting(20, "Least number of rows per Gaussian bump.", _NONE)
     bump_width: float = setting(
@@ -314,11 +301,6 @@ class SoftmaxSettings:
     difference_factor: float = setting(
         1.0, "Difference of the two forms of the error that the upper end adds.", _NONE
     )
-
-    @property
-    def sds(self) -> tuple[float, ...]:
-        """Prior standard deviations of a block."""
-        return geometric(self.smallest_sd, self.largest_sd, self.sd_count)
 
 
 # -- inference -----------------------------------------------------------------------------------------------
@@ -348,21 +330,16 @@ class IntervalSettings:
     draw_shrinkage: float = setting(
         0.7, "Share of the posterior standard deviation that smooth shapes are drawn with.", _COVERAGE
     )
-    lower_bias_share: float = setting(
-        0.6, "Share of the bias of the posterior mean that the lower end is corrected for.", _COVERAGE
+    bias_share: float = setting(
+        0.3,
+        "Share of the bias of the posterior mean that raises the upper end; twice as much lowers the other.",
+        _COVERAGE,
     )
-    upper_bias_share: float = setting(
-        0.3, "Share of the same amount that the upper end is raised by, for rougher gaps.", _COVERAGE
-    )
-    min_kind_share: float = setting(0.3, "Smallest share of the data sets for each kind of shape.", _COVERAGE)
 
 
 @dataclass(frozen=True)
 class TestSettings:
-    """Calibration tests and null distributions (package ``inference``).
-
-    Only the ratios of shares matter, so scaling all shares of a test changes nothing.
-    """
+    """Calibration tests and null distributions (package ``inference``)."""
 
     level_shares: tuple[float, ...] = setting(
         (0.3, 0.15, 0.2, 0.15, 0.1, 0.1),
@@ -374,8 +351,8 @@ class TestSettings:
         "The same where scores repeat, which makes score effects likely.",
         _POWER,
     )
-    class_level_shares: tuple[float, float] = setting(
-        (0.8, 0.2), "Shares of the level: all classes pooled, and largest Bayes factor of a class.", _POWER
+    pooled_classes_share: float = setting(
+        0.8, "Share of the level: all classes pooled; the largest Bayes factor of a class: the rest.", _POWER
     )
 
 
@@ -383,18 +360,7 @@ class TestSettings:
 class ClusterSettings:
     """Design effects and tests of clustered rows (``score_data.clusters`` and ``inference.clusters``)."""
 
-    basis_size: int = setting(8, "Cosine functions along which design effects are computed.", _CLUSTERS)
-    slow_functions: int = setting(2, "Slowest of them, whose design effects also count singly.", _CLUSTERS)
-    sign_power: float = setting(
-        2.0,
-        "Power of the signal share by which the design effect along the sign of the gap counts.",
-        _CLUSTERS,
-    )
-    max_effect_share: float = setting(
-        0.5,
-        "Weight of the largest design effect in the effective sample size; the mean has the rest.",
-        _CLUSTERS,
-    )
+    slow_functions: int = setting(2, "Slowest cosines, whose design effects also count singly.", _CLUSTERS)
 
 
 # -- calibrators, curves, decisions --------------------------------------------------------------------------
@@ -404,9 +370,6 @@ class ClusterSettings:
 class MapSettings:
     """Calibrators (package ``maps``)."""
 
-    max_monotone_loss: float = setting(
-        2.0, "Largest loss of log-likelihood for which a map is made increasing.", _MAPS
-    )
     temperature_fit_sd: float = setting(
         2.0, "Prior standard deviation of the log temperature for its estimate.", _MAPS
     )

@@ -39,7 +39,7 @@ def mapped(outcome, score):
     [
         (INTERVAL, "tail_alpha_factor", 0.5, interval),
         (TEST, "level_shares", (0.5, 0.1, 0.1, 0.1, 0.1, 0.1), p_value),
-        (CLUSTERS, "basis_size", 3, clustered),
+        (CLUSTERS, "slow_functions", 8, clustered),
         (CURVES, "local_quantile_share", 1.0, band),
         (DECISIONS, "variance_floor_rows", 8.0, regret),
         (MAPS, "vector_bias_sd", 0.1, mapped),

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 import calibrant
 from calibrant.inference import interval
-from calibrant.inference.interval import SimulationGrid, true_error
+from calibrant.inference.interval import MIN_KIND_SHARE, SimulationGrid, true_error
 from calibrant.posterior.gap import Posterior
 from calibrant.posterior.variance_time import n_cells
 from calibrant.score_data import Residuals, Sample
@@ -89,7 +89,7 @@ def test_each_kind_of_gap_that_data_allow_has_a_fair_number_of_sets():
     kinds = [interval.draw_shapes(posterior(kind), [np.random.default_rng(0)], 100)[0] for kind in KINDS]
     for kind in kinds:
         share = np.bincount(kind) / kind.size
-        assert np.all((share == 0) | (share >= INTERVAL.min_kind_share))
+        assert np.all((share == 0) | (share >= MIN_KIND_SHARE))
     assert 2 in kinds[1]
     assert 2 not in kinds[0]
 

@@ -196,7 +196,7 @@ def wave(x, size_of_one):
         for other in (0.0, *dyadic_partition.process_sds()):
             prior = 1.0
             for size, missing in (
-                (one, PRIOR.process_probability_of_no_mean),
+                (one, 1 / (1 + len(dyadic_partition.process_sds()))),
                 (other, PRIOR.process_probability_of_no_shape),
             ):
                 prior *= missing if size == 0 else (1 - missing) / len(dyadic_partition.process_sds())
@@ -221,8 +221,8 @@ def sum_range(x, pull, level, number, empty):
         likelihood, means, sds = wave(own, length * pull.mean() ** 2)
         sides = np.sum([parts(a, b) for a, b in zip(means, sds, strict=True)], axis=0)
         kinds = [
-            (1 - PRIOR.process_weight, *kinds[0][1:]),
-            (PRIOR.process_weight, likelihood, sides, means**2 + sds**2),
+            (0.5, *kinds[0][1:]),
+            (0.5, likelihood, sides, means**2 + sds**2),
         ]
     some = 1.0 if level == 0 else 1 - empty
     whole = 0.0 if level == 0 else empty
@@ -344,7 +344,7 @@ class Effects:
         levels = [point.scores / point.rows for point in self.points if point.tied]
         multiples = [s / ROUNDING_UNIT for s in levels]
         rounded = all(abs(each - round(each)) < 1e-6 for each in multiples)
-        if rounded and len(levels) > PRIOR.few_scores:
+        if rounded and len(levels) > score_effects.FEW_SCORES:
             most = few
         pairs = sum(m * (m - 1) / 2 for m in self.rows[self.tied])
         return most * (1 - math.exp(-pairs * PRIOR.visible_correlation**2 / 2))

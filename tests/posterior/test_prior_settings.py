@@ -80,6 +80,6 @@ def test_the_calibrator_follows_the_prior_of_the_log_odds(monkeypatch):
 
 def test_the_canonical_error_follows_the_prior_of_the_blocks(monkeypatch):
     before, during = changed(
-        monkeypatch, SOFTMAX, "sd_count", 9, lambda: calibrant.ece(*rows(), notion="canonical")
+        monkeypatch, SOFTMAX, "sds", (0.1, 1.0), lambda: calibrant.ece(*rows(), notion="canonical")
     )
     assert during != before

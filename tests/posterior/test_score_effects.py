@@ -9,7 +9,7 @@ from scipy.stats import betabinom, binom, norm
 import calibrant
 from calibrant.estimators import Bayes
 from calibrant.posterior import score_effects as module
-from calibrant.posterior.score_effects import ScoreEffects, repeated_share
+from calibrant.posterior.score_effects import FEW_SCORES, ScoreEffects, repeated_share
 from calibrant.posterior.variance_time import VarianceTime
 from calibrant.score_data import COARSE, FINE, Cells, Residuals, Sample
 from calibrant.settings import PRIOR
@@ -365,9 +365,9 @@ def test_the_prior_fades_in_with_replication():
     assert prior(np.repeat(score[:1500], 2)) == pytest.approx(PRIOR.effects_weight_all_tied, rel=0.01)
 
 
-@pytest.mark.parametrize("levels", [PRIOR.few_scores, PRIOR.few_scores + 1, 900])
+@pytest.mark.parametrize("levels", [FEW_SCORES, FEW_SCORES + 1, 900])
 def test_effects_of_rounded_scores_are_less_likely(levels):
-    most = PRIOR.effects_weight_few_tied if levels > PRIOR.few_scores else PRIOR.effects_weight_all_tied
+    most = PRIOR.effects_weight_few_tied if levels > FEW_SCORES else PRIOR.effects_weight_all_tied
     score = np.repeat(np.random.default_rng(0).permutation(np.arange(1, 1000))[:levels] / 1000, 20)
     ties = posterior(Sample(score, np.random.default_rng(1).random(score.size) < score)).effects[0].ties
     assert ties.prior == pytest.approx(most, rel=1e-6)

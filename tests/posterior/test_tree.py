@@ -32,25 +32,25 @@ def partitions(level, number, depth):
         yield (*low, *high), (1 - PRIOR.probability_of_final_range) * a * b
 
 
-def kinds(level, pull, mean_pull, process_weight, empty):
+def kinds(level, pull, mean_pull, has_process, empty):
     """Every kind of gap in a leaf: its prior, and the covariance that it adds."""
     count = len(pull)
     some = 1.0
     if level:
         yield empty, np.zeros((count, count))
         some = 1 - empty
-    constant_gap = 1 - PRIOR.process_weight if process_weight else 1.0
+    constant_gap = 0.5 if has_process else 1.0
     for size in module.constant_sds():
         yield some * constant_gap / len(module.constant_sds()), size**2 * np.outer(pull, pull)
-    if not process_weight:
+    if not has_process:
         return
     basis = idct(np.eye(count), norm="ortho", axis=0)
     share = (1 + (np.arange(1, count) / PRIOR.process_roughness) ** 2) ** -PRIOR.spectrum_exponent
     share /= share.sum()
     for mean, shape in product((0.0, *module.process_sds()), repeat=2):
-        chance = some * PRIOR.process_weight
+        chance = some * 0.5
         for size, missing in (
-            (mean, PRIOR.process_probability_of_no_mean),
+            (mean, 1 / (1 + len(module.process_sds()))),
             (shape, PRIOR.process_probability_of_no_shape),
         ):
             chance *= (1 - missing) / len(module.process_sds()) if size else missing
@@ -73,8 +73,8 @@ def test_it_is_the_sum_over_every_partition_and_every_kind_of_gap(monkeypatch, g
         options = []
         for level, number in leaves:
             first, last = edges(level, number, 4)
-            process_weight = processes and level > 0 and last - first >= 2
-            options.append(list(kinds(level, pull[0, first:last], pull[0].mean(), process_weight, empty)))
+            has_process = processes and level > 0 and last - first >= 2
+            options.append(list(kinds(level, pull[0, first:last], pull[0].mean(), has_process, empty)))
         for chosen in product(*options):
             signal = np.zeros((4, 4))
             chance = prior / 2

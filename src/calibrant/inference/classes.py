@@ -209,11 +209,10 @@ def joint(
             errors.append(sums.error(cells, classes, norm))
     observed = _RunningSums(1, plain.classes)
     observed.add(_ClassSums.of(plain, None))
-    shares = TEST.class_level_shares
-    pooled_rank = rank(np.concatenate([*pooled, observed.log_bayes_factor(cells, classes)])) / shares[0]
-    combined_statistic = -np.minimum(
-        pooled_rank, rank(np.concatenate([*largest, observed.max_log_bayes_factor])) / shares[1]
-    )
+    pooled_rank = rank(np.concatenate([*pooled, observed.log_bayes_factor(cells, classes)]))
+    largest_rank = rank(np.concatenate([*largest, observed.max_log_bayes_factor]))
+    share = TEST.pooled_classes_share
+    combined_statistic = -np.minimum(pooled_rank / share, largest_rank / (1 - share))
     return SimulatedNull(combined_statistic[:-1], errors[0], float(combined_statistic[-1]))
 
 
@@ -244,10 +243,10 @@ def independent(
         np.concatenate(bayes_factors)
         >= observed.max_log_bayes_factor[0] - 1e-12 * abs(observed.max_log_bayes_factor[0])
     )
-    largest_p, shares = (1 + exceeding) / (1 + sets), TEST.class_level_shares
-    p_value = min(1.0, float(rank(pooled)[-1]) / shares[0], largest_p / shares[1])
+    largest_p, share = (1 + exceeding) / (1 + sets), TEST.pooled_classes_share
+    p_value = min(1.0, float(rank(pooled)[-1]) / share, largest_p / (1 - share))
     all_classes = SimulatedNull(pooled[:-1], sums.error(cells, n_classes, norm), float(pooled[-1]))
-    return Nulls(single_class.each, all_classes, p_value, all_classes.p_floor / shares[0])
+    return Nulls(single_class.each, all_classes, p_value, all_classes.p_floor / share)
 
 
 class SingleClassTests:

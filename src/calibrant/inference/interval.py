@@ -53,8 +53,9 @@ SEED, KEY = 20210401, 2527968952
 Simulation = tuple[float, list[Array]]
 # Quantile of estimates from calibrated data that replaces smaller ones for the upper end.
 NULL_FLOOR_QUANTILE = 0.03
-# Posterior weight below which a kind of shape is left out.
-MIN_KIND_WEIGHT = 0.01
+# Posterior weight below which a kind of shape is left out, and smallest share of the data sets for others, as
+# few of them would not determine the tails.
+MIN_KIND_WEIGHT, MIN_KIND_SHARE = 0.01, 0.3
 # Largest simulated variance of a cell, relative to that of the data.
 MAX_VARIANCE_RATIO = 4.0
 
@@ -373,9 +374,9 @@ def bias_correction(posterior: Posterior, value: float, norm: Norm) -> BiasCorre
     posterior_error = combined(over + under, norm) if norm == "l1" else value
     excess = max(0.0, float(posterior_error - combined(error_of_mean_gap, norm)))
     effects_weight = float(posterior.weight[:, 3].mean()) if posterior.effects else 0.0
-    lower = INTERVAL.lower_bias_share * excess
+    lower = 2 * INTERVAL.bias_share * excess
     lower = (1 - effects_weight) * lower + effects_weight * min(lower, _standard_error(posterior))
-    return BiasCorrection(lower, INTERVAL.upper_bias_share * excess if len(posterior.z) == 1 else 0.0)
+    return BiasCorrection(lower, INTERVAL.bias_share * excess if len(posterior.z) == 1 else 0.0)
 
 
 def draw_shapes(
@@ -389,9 +390,9 @@ def draw_shapes(
     weight = posterior.weight[:, 1:].mean(axis=0)
     weight = weight / weight.sum()
     possible = weight >= MIN_KIND_WEIGHT
-    raised = possible & (weight < INTERVAL.min_kind_share)
+    raised = possible & (weight < MIN_KIND_SHARE)
     kept = possible & ~raised
-    share = np.where(raised, INTERVAL.min_kind_share, 0.0)
+    share = np.where(raised, MIN_KIND_SHARE, 0.0)
     share[kept] = weight[kept] / weight[kept].sum() * (1 - share.sum())
     ends = np.rint(size * np.cumsum(share)).astype(np.intp)
     count = np.diff(ends, prepend=0)

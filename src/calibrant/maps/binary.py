@@ -21,7 +21,6 @@ from calibrant.posterior.log_odds.model_average import EDGE, ScoreDeviations, di
 from calibrant.posterior.score_effects import FEW_ROWS, has_few_scores
 from calibrant.score_data import Array, Residuals, ScoreData
 from calibrant.score_data.residuals import TIED
-from calibrant.settings import MAPS
 
 # Number of quantile bins, by convention.
 BINS = 15
@@ -33,8 +32,8 @@ ROUNDING = 1e-9
 MAX_SCORE_EFFECTS = 1000
 # Prior standard deviation of coefficients, which matters for separable data only.
 COEFFICIENT_SD = 20.0
-# Log Bayes factor above which repeated scores have effects of their own.
-MIN_LOG_BAYES_FACTOR = 2.0
+# Evidence (nats) that effects of repeated scores, and a map that decreases somewhere, require.
+MIN_EVIDENCE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,10 +226,10 @@ def bounded_identity(observed: Residuals) -> Bounded:
 def with_score_effects(
     observed: Residuals, repeated: Array, form: Form, monotone: bool | None = None
 ) -> Form:
-    """Add score effects for repeated scores if their log Bayes factor exceeds `MIN_LOG_BAYES_FACTOR`."""
+    """Add score effects for repeated scores if their log Bayes factor exceeds `MIN_EVIDENCE`."""
     steps = observed[repeated]
     effects = ScoreDeviations.of(steps, form.probability(steps.score))
-    if effects.log_bayes_factor <= MIN_LOG_BAYES_FACTOR:
+    if effects.log_bayes_factor <= MIN_EVIDENCE:
         return form
     # Refit the smooth map with the variance of the score effects, which are not part of its shape.
     rows = divide_by_design_effect(observed, effects.correlation)
@@ -277,7 +276,7 @@ def tabulate_average(mixture: LogOddsMixture, monotone: bool | None = None) -> F
         inner = slice(beyond, beyond + cells.x.size)
         odds = [np.log(q[inner]) - np.log1p(-q[inner]) for q in (probability, flat)]
         bent, straight = (float(cells.likelihood(each)) for each in odds)
-        if monotone or straight > bent - MAPS.max_monotone_loss:
+        if monotone or straight > bent - MIN_EVIDENCE:
             probability = flat
     return LookupTable(mixture.at, np.log(probability) - np.log1p(-probability), least=mixture.cells.least)
 

@@ -183,15 +183,15 @@ class DyadicPartition:
         # Signal-to-noise ratio of a process with unit variance, in one coefficient.
         sizes = length * self.signal_to_noise.mean(axis=-1) ** 2
         first, others = square[..., 0], square[..., 1:]
-        no_mean, no_shape = PRIOR.process_probability_of_no_mean, PRIOR.process_probability_of_no_shape
-        means, shapes = [np.full_like(first, log(no_mean))], [np.full_like(first, log(no_shape))]
+        sds, no_shape = process_sds(), PRIOR.process_probability_of_no_shape
+        mean_prior = -log(len(sds) + 1)  # equal for a mean of zero and for each standard deviation
+        means, shapes = [np.full_like(first, mean_prior)], [np.full_like(first, log(no_shape))]
         shares, spectra = [], []
-        sds = process_sds()
         for sd in sds:
             size = sd**2 * sizes[:, None]
             share = size / (1 + size)
             shares.append(share)
-            means.append(0.5 * (share * first - np.log1p(size)) + log((1 - no_mean) / len(sds)))
+            means.append(0.5 * (share * first - np.log1p(size)) + mean_prior)
             signal = size * spectrum_of(length)
             spectrum = signal / (1 + signal)
             spectra.append(spectrum[:, None])
@@ -208,13 +208,14 @@ class DyadicPartition:
     @cached_property
     def _gaps(self) -> tuple[list[Array], list[Array]]:
         """Log Bayes factor of a gap in each range, and probability that it is constant, by level."""
-        logs, constant_gaps, process = [], [], PRIOR.process_weight
+        logs, constant_gaps = [], []
         for level in range(self.layout.depth + 1):
             log_gap = self.constant_gap.log_bayes_factor[:, self.layout.level(level)]
             constant_gap = np.ones_like(log_gap)
             if level in self.processes:
-                log_flat = log_gap + log1p(-process)
-                log_gap = np.logaddexp(log_flat, self.processes[level].log_bayes_factor + log(process))
+                # Both kinds of gap have equal prior probability.
+                log_flat = log_gap - log(2)
+                log_gap = np.logaddexp(log_flat, self.processes[level].log_bayes_factor - log(2))
                 constant_gap = np.exp(log_flat - log_gap)
             logs.append(log_gap)
             constant_gaps.append(constant_gap)

@@ -754,10 +754,9 @@ def twiddle_factors(cells: int) -> Array:
 def _rules(uncertain: float) -> Array:
     """Return the numbers of the local component's prior, in the order that the compiled loop expects."""
     process_sds, final = dyadic_partition.process_sds(), PRIOR.probability_of_final_range
-    no_mean, no_shape = PRIOR.process_probability_of_no_mean, PRIOR.process_probability_of_no_shape
+    mean_prior, no_shape = -log(len(process_sds) + 1), PRIOR.process_probability_of_no_shape
     return np.array([
         *(sd**2 for sd in (*dyadic_partition.constant_sds(), *process_sds)),
-        final, 1 - final, *dyadic_partition.probabilities_of_no_gap(), 1 - PRIOR.process_weight,
-        log(no_mean), log((1 - no_mean) / len(process_sds)),
+        final, 1 - final, *dyadic_partition.probabilities_of_no_gap(), 0.5, mean_prior, mean_prior,
         log(no_shape), log((1 - no_shape) / len(process_sds)), uncertain,
     ])  # fmt: skip

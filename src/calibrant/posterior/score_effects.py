@@ -47,6 +47,8 @@ NEGLIGIBLE, RELEVANT = 0.01, 0.05
 CHUNK_SIZE = 1 << 17
 # Pairs of rows with equal scores from which there are many nodes and all frequency powers.
 MANY_PAIRS = 3000
+# Largest number of distinct scores that are few, and do not look rounded.
+FEW_SCORES = 32
 # Rows that share a score, if a data set repeats its scores.
 REPEATED_ROWS = 3
 # Smallest mean probability of score effects, times n: densities of beta distributions must exist.
@@ -165,7 +167,7 @@ class TiedScores:
         """Whether the scores look like rounded scores of a continuous model."""
         score = self.score[self.tied]
         multiple = score / ROUNDING_UNIT
-        return score.size > PRIOR.few_scores and bool(np.allclose(multiple, np.rint(multiple), atol=1e-6))
+        return score.size > FEW_SCORES and bool(np.allclose(multiple, np.rint(multiple), atol=1e-6))
 
     @property
     def thin(self) -> bool:
@@ -563,6 +565,4 @@ class ScoreEffects:
 
 def has_few_scores(occupied: Residuals) -> bool:
     """Return whether the distinct scores of a single problem are few and repeated."""
-    return bool(
-        occupied.mass.size <= PRIOR.few_scores and occupied.mass.size * REPEATED_ROWS <= occupied.n + 1e-6
-    )
+    return bool(occupied.mass.size <= FEW_SCORES and occupied.mass.size * REPEATED_ROWS <= occupied.n + 1e-6)

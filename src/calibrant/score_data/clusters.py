@@ -22,6 +22,9 @@ from calibrant.score_data.moments import Array
 from calibrant.score_data.sample import Sample
 from calibrant.settings import CLUSTERS, PRIOR
 
+# Number of cosine functions along which design effects are computed (resolution).
+BASIS_SIZE = 8
+
 
 @dataclass(frozen=True)
 class DesignEffect:
@@ -127,11 +130,6 @@ def _weights(sample: Sample) -> tuple[Array, Array]:
     return weight, weight if sample.counts else weight**2
 
 
-def _average(most: float, usual: float) -> float:
-    """Return the weighted mean of the largest and of the mean design effect."""
-    return CLUSTERS.max_effect_share * most + (1 - CLUSTERS.max_effect_share) * usual
-
-
 @dataclass(frozen=True, eq=False)
 class _ClusterSums:
     """Rows of a single problem, and cosine functions over its cells that are orthonormal under the weights.
@@ -162,7 +160,7 @@ class _ClusterSums:
         least = PRIOR.smallest_outcome_variance / np.sqrt(float(sample.n))
         variance = np.bincount(cell, square * (score * (1 - score) + least))
         time = (np.cumsum(variance) - variance / 2) / variance.sum()
-        function = np.cos(np.pi * np.arange(min(CLUSTERS.basis_size, time.size))[:, None] * time)
+        function = np.cos(np.pi * np.arange(min(BASIS_SIZE, time.size))[:, None] * time)
         inner = (function * np.bincount(cell, weight)) @ function.T
         root = np.linalg.cholesky(inner + 1e-9 * np.trace(inner) * np.eye(len(inner)))
         basis = np.linalg.solve(root, function)
@@ -191,12 +189,12 @@ class _ClusterSums:
         of_signed = max(1.0, correction * self._effect(remainder, sign=sign))
         size = self.weight @ np.abs(fitted) / self.weight.sum()
         noise = most * (self.square @ remainder**2) / self.weight.sum() ** 2
-        certainty = (size**2 / (size**2 + noise)) ** CLUSTERS.sign_power if size > 0 else 0.0
+        certainty = (size**2 / (size**2 + noise)) ** 2 if size > 0 else 0.0
         return DesignEffect(
-            effect=float(certainty * of_signed + (1 - certainty) * _average(most, usual)),
+            effect=float(certainty * of_signed + (1 - certainty) * (most + usual) / 2),
             of_error=float(certainty * of_signed + (1 - certainty) * most),
             of_mean=of_mean,
-            symmetric=_average(*self._basis_effects(self.residual)[:2]),
+            symmetric=sum(self._basis_effects(self.residual)[:2]) / 2,
         )
 
     def _basis_effects(self, residual: Array, times: float = 1.0) -> tuple[float, float, float]:

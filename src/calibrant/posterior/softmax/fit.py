@@ -17,7 +17,7 @@ from calibrant.posterior.softmax.blocks import Blocks, CoefficientBlock
 from calibrant.posterior.softmax.likelihood import CHUNK, Likelihood, SubsetLikelihood
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
-from calibrant.settings import SOFTMAX
+from calibrant.settings import PRIOR, SOFTMAX
 
 # Number of rounds of choosing sizes and finding the mode, of sweeps over the blocks in each round, and of
 # steps to the mode.
@@ -28,6 +28,8 @@ DRAW_TOLERANCE, MODE_TOLERANCE = 1e-3, 1e-9
 # Largest number of rows, and of scores (rows times classes), of the subset that represents all rows near a
 # mode.
 SUBSET_ROWS, SUBSET_SCORES = 50_000, 10_000_000
+# Roughnesses of curves: the first of those of a smooth gap, as curves have few coefficients.
+ROUGHNESSES = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class SoftmaxPosterior:
         near = likelihood.near(theta, max_rows)
         start = near.slope(theta)[0]
         # Start with a temperature alone: far from the mode the quadratic expansion is inaccurate.
-        precision[blocks.blocks[0].indices] = SOFTMAX.largest_sd**-2.0
+        precision[blocks.blocks[0].indices] = SOFTMAX.sds[-1] ** -2.0
         theta, square = _mode(near, theta, precision)
         target = near.slope(theta)[1] + square @ theta
         cached: dict[tuple[str, bytes], tuple[list[Array], Array]] = {}
@@ -221,8 +223,8 @@ def shapes(block: CoefficientBlock) -> list[Array]:
     if block.frequency is None:
         return [np.ones(block.indices.size)]
     out = []
-    for rough in SOFTMAX.roughness:
-        spread = (1 + (block.frequency / rough) ** 2) ** -SOFTMAX.spectrum_exponent
+    for rough in PRIOR.roughness[:ROUGHNESSES]:
+        spread = (1 + (block.frequency / rough) ** 2) ** (-PRIOR.spectrum_exponent / 2)
         # The prior variances of the coefficients of a curve sum to 1.
         curves = block.indices.size / np.unique(block.frequency).size
         out.append(spread * np.sqrt(curves / (spread @ spread)))
