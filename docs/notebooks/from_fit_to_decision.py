@@ -141,8 +141,9 @@ after = ReliabilityDisplay.from_estimator(
 plt.show()
 
 # %% [markdown]
-# The errors in the legend equal the estimates above, because curve and error come from one fit. The band is
-# wide where few digits have a score. After recalibration it includes the diagonal at most scores.
+# The errors in the legend are the estimates above. They are not computed from the curves: the curve is fitted
+# on the log-odds, the error on probabilities. The band is wide where few digits have a score. After
+# recalibration it includes the diagonal at most scores.
 #
 # A small calibration error alone is not enough: a model that always predicts the share of odd digits has
 # one. Log loss measures calibration and discrimination together. Smaller is better.
