@@ -7,7 +7,7 @@ result. That package is imported when it is first needed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np  # noqa: F401 - the examples use it
 from numpy.typing import ArrayLike
@@ -20,6 +20,8 @@ from calibrant.tasks.notions import check_canonical_options, refuse_canonical, r
 from calibrant.tasks.task import alone, build_task, class_names_of, is_sketch, read
 
 if TYPE_CHECKING:
+    from typing import TypeAlias, TypedDict, Unpack
+
     from calibrant.assessment.assessment import Assessment
     from calibrant.curves import (
         Band,
@@ -35,6 +37,50 @@ if TYPE_CHECKING:
     from calibrant.inference.recommendation import Recommendation
     from calibrant.inference.result import Estimate
     from calibrant.sketch import Sketch
+
+    # Types of calibration with one result, and with one for each class.
+    OneScore: TypeAlias = Literal["binary", "class", "confidence", "correctness"]
+    EachClass: TypeAlias = Literal["classwise", "top-label", "multilabel"]
+
+    class RowOptions(TypedDict, total=False):
+        """Keyword arguments about rows and classes."""
+
+        sample_weight: ArrayLike | None
+        counts: ArrayLike | None
+        labels: Sequence[Hashable] | None
+        pos_label: Hashable
+        class_names: Sequence[str] | Mapping[Any, str] | None
+        percent: bool
+        missing: Literal["raise", "drop"]
+
+    class HistogramOptions(RowOptions, total=False):
+        """Keyword arguments of `score_histogram` besides the notion."""
+
+        bins: int
+
+    class DiagramOptions(RowOptions, total=False):
+        """Keyword arguments of `reliability_diagram` besides the notion."""
+
+        binning: str | Binned
+        n_bins: int | Literal["sqrt"] | None
+        strategy: Literal["uniform", "quantile"] | None
+        mapping: Literal["one", "convex", "published"] | None
+        interval: str
+        level: float
+        cluster: ArrayLike | None
+
+    class CurveOptions(RowOptions, total=False):
+        """Keyword arguments of `reliability_curve` besides the notion."""
+
+        method: Method
+        kernel: str | None
+        bandwidth: str | float | None
+        n_boot: int | None
+        level: float
+        band: Band | None
+        rng: Seed
+        progress: Progress | bool | None
+        cluster: ArrayLike | None
 
 
 @inputs.helpful
@@ -314,6 +360,22 @@ def estimate(
     return rename_classes(result, names) if names else result
 
 
+@overload
+def reliability_curve(
+    y_true: ArrayLike, y_prob: ArrayLike, *, notion: OneScore | None = None, **options: Unpack[CurveOptions]
+) -> ReliabilityCurve: ...
+@overload
+def reliability_curve(
+    y_true: ArrayLike, y_prob: ArrayLike, *, notion: EachClass, **options: Unpack[CurveOptions]
+) -> ByClass[ReliabilityCurve]: ...
+@overload
+def reliability_curve(
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
+    *,
+    notion: str | None = None,
+    **options: Unpack[CurveOptions],
+) -> ReliabilityCurve | ByClass[ReliabilityCurve]: ...
 @inputs.helpful
 def reliability_curve(
     y_true: ArrayLike | Sketch,
@@ -416,6 +478,22 @@ def reliability_curve(
     return rename_classes(curve, names)
 
 
+@overload
+def reliability_diagram(
+    y_true: ArrayLike, y_prob: ArrayLike, *, notion: OneScore | None = None, **options: Unpack[DiagramOptions]
+) -> ReliabilityDiagram: ...
+@overload
+def reliability_diagram(
+    y_true: ArrayLike, y_prob: ArrayLike, *, notion: EachClass, **options: Unpack[DiagramOptions]
+) -> ByClass[ReliabilityDiagram]: ...
+@overload
+def reliability_diagram(
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
+    *,
+    notion: str | None = None,
+    **options: Unpack[DiagramOptions],
+) -> ReliabilityDiagram | ByClass[ReliabilityDiagram]: ...
 @inputs.helpful
 def reliability_diagram(
     y_true: ArrayLike | Sketch,
@@ -489,6 +567,26 @@ def reliability_diagram(
     return rename_classes(diagram, names)
 
 
+@overload
+def score_histogram(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    notion: OneScore | None = None,
+    **options: Unpack[HistogramOptions],
+) -> ScoreHistogram: ...
+@overload
+def score_histogram(
+    y_true: ArrayLike, y_prob: ArrayLike, *, notion: EachClass, **options: Unpack[HistogramOptions]
+) -> ByClass[ScoreHistogram]: ...
+@overload
+def score_histogram(
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
+    *,
+    notion: str | None = None,
+    **options: Unpack[HistogramOptions],
+) -> ScoreHistogram | ByClass[ScoreHistogram]: ...
 @inputs.helpful
 def score_histogram(
     y_true: ArrayLike | Sketch,

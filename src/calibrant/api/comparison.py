@@ -252,7 +252,7 @@ def compare_calibrators(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = None,
     class_names: Sequence[str] | Mapping[Any, str] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     percent: bool = False,
     missing: Literal["raise", "drop"] = "raise",
 ) -> MapComparison:
@@ -284,8 +284,8 @@ def compare_calibrators(
     class_names : sequence or mapping, optional
         Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
         by label.
-    progress : callable, optional
-        Called as progress(done, total).
+    progress : bool or callable, optional
+        True shows the progress on standard error; a callable is called as progress(done, total).
 
     Returns
     -------

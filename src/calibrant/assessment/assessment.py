@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, overload
 
 from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
@@ -396,7 +396,11 @@ class Assessment(Printed, Serializable):
             return plot.small_multiples(curve, ax, **options)  # type: ignore[arg-type]
         return plot.overlay(curve, diagram, ax, **options)
 
-    def to_html(self, path: str | Path | None = None) -> str | None:
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> None: ...
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """Write the report as one self-contained page; without a path, return it.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil, log2
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -237,7 +237,7 @@ class BetaKernel(Estimator):
     short = "bk"
     parameter = "bandwidth"
     summary = "leave-one-out beta kernels"
-    norms = ("l1", "l2")
+    norms: ClassVar[tuple[Norm, ...]] = ("l1", "l2")
 
     def __post_init__(self) -> None:
         check_bandwidth(self.bandwidth)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class Cumulative(Estimator):
 
     statistic: Literal["ks", "kuiper"] = "ks"
 
-    norms = ("l1",)
+    norms: ClassVar[tuple[Norm, ...]] = ("l1",)
     measures_ece = False
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -164,7 +164,7 @@ class Debiased(Estimator):
     short = "db"
     parameter = "bins"
     summary = "equal mass, less what chance adds"
-    norms = ("l1", "l2")
+    norms: ClassVar[tuple[Norm, ...]] = ("l1", "l2")
 
     def __post_init__(self) -> None:
         check_size(self.n_bins)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class Function(Estimator):
     """
 
     function: Callable[[Array, Array, Array], float]
-    norms = ("l1",)
+    norms: ClassVar[tuple[Norm, ...]] = ("l1",)
 
     def __str__(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)

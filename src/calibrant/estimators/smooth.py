@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from calibrant.estimators.base import Estimator, ValueFit
+from calibrant.estimators.base import Estimator, Norm, ValueFit
 from calibrant.estimators.binned import spread
 from calibrant.estimators.smoothing import NARROWEST, STEP, steps
 from calibrant.score_data import Array, ScoreData
@@ -90,7 +91,7 @@ class Smooth(Estimator):
     name = "smooth"
     short = "sm"
     summary = "SmoothECE: own measure, not the ECE"
-    norms = ("l1",)
+    norms: ClassVar[tuple[Norm, ...]] = ("l1",)
     measures_ece = False
 
     def fit(self, data: ScoreData) -> ValueFit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Variational(Estimator):
     short = "v"
     parameter = "folds"
     summary = "cross-fitted lower bound"
-    norms = ("l1",)
+    norms: ClassVar[tuple[Norm, ...]] = ("l1",)
 
     def __post_init__(self) -> None:
         positive_int("n_folds", self.n_folds, 2)

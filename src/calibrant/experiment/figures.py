@@ -239,7 +239,7 @@ def figure1(seed: int = 0) -> Figure:
     curve = partial(calibrant.reliability_curve, labels, score, method="density", bandwidth=0.03)
     plain = curve(kernel="cosine", n_boot=0, band=None)
     band = curve(kernel="gaussian", n_boot=500, band="bootstrap", rng=seed)
-    panels = {
+    panels: dict[str, calibrant.ReliabilityCurve | calibrant.ReliabilityDiagram] = {
         "Reliability diagram, 15 bins": calibrant.reliability_diagram(labels, score, binning="uniform:15"),
         "Reliability curve, bandwidth 0.03": plain,
         "Bootstrapped curve, 500 resamples": band,

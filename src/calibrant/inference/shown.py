@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 from calibrant.atomic import write_atomic
 from calibrant.inputs.printed import Printed
@@ -39,6 +39,10 @@ class Page(Drawn):
 
     _page_by: ClassVar[str]  # name of that function
 
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> None: ...
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """Write the result as one self-contained page; without a path, return it.
 

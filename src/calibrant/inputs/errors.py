@@ -122,10 +122,17 @@ class InputError(ValueError):
         advice: str = "",
         axis: str = "row",
     ) -> None:
-        self.argument, self.rule, self.value = argument, rule, None if value is _NOTHING else value
-        self.row, self.column, self.hint, self.advice, self.axis = row, column, hint, advice, axis
-        self.got = got if got is not None else "" if value is _NOTHING else show(value)
-        self.about, self.words = "", PYTHON
+        self.argument = argument
+        self.rule = rule
+        self.value: Any = None if value is _NOTHING else value
+        self.row = row
+        self.column = column
+        self.hint = hint
+        self.advice = advice
+        self.axis = axis
+        self.got: str = got if got is not None else "" if value is _NOTHING else show(value)
+        self.about: str = ""
+        self.words: Words = PYTHON
         super().__init__(argument, rule)
 
     def __str__(self) -> str:

@@ -115,7 +115,7 @@ class Calibrator(ScoreMap):
         class_names: Sequence[str] | Mapping[Any, str] | None = None,
         notion: str | None = None,
     ) -> None:
-        self.method = canonical_name(method)
+        self.method: str = canonical_name(method)
         self.monotone = monotone
         self.from_logits = from_logits
         self.labels = labels
@@ -258,7 +258,7 @@ class Calibrator(ScoreMap):
         columns = class_order(data.score, data.code, data.weight, data.labels)
         place = np.argsort(columns)
         rows = Simplex.of(data.score[:, columns], place[data.code], data.weight, counts=data.counts)
-        self.n_ = rows.n
+        self.n_: float = rows.n
         if data.cluster is not None and self.method == "auto":
             effect = CalibrationTask.of(data, get_notion("confidence")).effects[0]
             rows = replace(rows, weight=rows.weight / effect, square=rows.square / effect)

@@ -257,7 +257,8 @@ class PriorShift(ScoreMap):
             labelled = inputs.predictions(*source[::-1], labels=template.labels, pos_label=template.pos_label)
             self.calibrator_ = Calibrator(**template.get_params())._fit_predictions(labelled)
         self._set_classes(None if score.ndim == 1 else score.shape[1])
-        self.n_, size = float(weight.sum()), len(self.classes_)
+        self.n_: float = float(weight.sum())
+        size = len(self.classes_)
         probability = self._source_probability(score)
         if (known := self._known(size)) is not None:
             self._log_ratio, self._prior = known

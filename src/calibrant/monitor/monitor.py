@@ -141,7 +141,8 @@ class Monitor(Page):
 
     def _restore(self, state: MonitorState) -> None:
         """Take a state, and add its batches one by one."""
-        self.settings, self._subject = state.settings, state.subject
+        self.settings: MonitorSettings = state.settings
+        self._subject = state.subject
         self._batches: list[Batch] = []
         self._rows: list[HistoryRow] = []
         self._streams: dict[Any, list[Stream]] = {}  # by group, in the order of their appearance

@@ -99,7 +99,7 @@ class Sketch(Printed):
         self._cells: Cells | None = None
         # Whether someone else may look at the arrays, and whether an update stopped halfway.
         self._lent = self._torn = False
-        self.totals = Totals.zero()
+        self.totals: Totals = Totals.zero()
         self.labels: tuple[Any, ...] = ()
         self.positive: int | None = None
         self._vector = False

@@ -103,6 +103,11 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     True
     """
 
+    classes_: Array
+    estimators_: list[Any]
+    calibrators_: list[Calibrator]
+    scale_: float
+
     def __init__(
         self,
         estimator: Any,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
-from calibrant.estimators.base import Estimator, ValueFit
+from calibrant.estimators.base import Estimator, Norm, ValueFit
 from calibrant.inputs import InputError, positive_int
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
@@ -48,7 +48,7 @@ class Skce(Estimator):
     short = "skce"
     parameter = "rows of a block"
     summary = "squared kernel calibration error, unbiased; may be negative"
-    norms = ("l1",)
+    norms: ClassVar[tuple[Norm, ...]] = ("l1",)
     measures_ece = False
 
     def __post_init__(self) -> None:

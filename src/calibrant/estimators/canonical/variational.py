@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class CanonicalVariational(Estimator):
     short = "variational"
     parameter = "map[:folds]"
     summary = "cross-fitted lower bound"
-    norms = ("l1", "l2")
+    norms: ClassVar[tuple[Norm, ...]] = ("l1", "l2")
 
     def __post_init__(self) -> None:
         from calibrant.maps.methods import METHODS, canonical_name
