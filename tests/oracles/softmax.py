@@ -14,10 +14,10 @@ def logits(blocks, p, theta):
         log = np.log(np.maximum(row, blocks.least))
         x = np.clip((log - blocks.centre) / blocks.scale, -4, 4)
         order = sorted(range(k), key=lambda c: (-row[c], c))
-        top = np.interp(row.max(), *blocks.top_clock)
+        top = np.interp(row.max(), *blocks.top_variance_time)
         waves = [1.0, *(np.sqrt(2) * np.cos(np.pi * j * top) for j in range(1, 9))]
         for c in range(k):
-            time = np.interp(row[c], *blocks.clock)
+            time = np.interp(row[c], *blocks.variance_time)
             z = log[c] + theta[by_name["temperature"][0]] * np.clip(
                 (log[c] - blocks.middle) / blocks.width, -6, 6
             )
@@ -38,7 +38,7 @@ def logits(blocks, p, theta):
                     blocks.bumps, by_name["bumps"][c * count : (c + 1) * count], strict=True
                 ):
                     far = sum((np.sqrt(row[j]) - centre[j]) ** 2 for j in range(k))
-                    z += theta[place] * np.exp(-0.5 * far / blocks.reach)
+                    z += theta[place] * np.exp(-0.5 * far / blocks.bandwidth)
             out[i, c] = z
     return out
 

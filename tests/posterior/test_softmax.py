@@ -148,7 +148,9 @@ def test_equal_weights_set_the_clock_as_others_do():
     weight = np.ones((60, 1))
     nearly = weight.copy()
     nearly[0] += 1e-12
-    for found, other in zip(*(blocks_of_rows._clock(p, each) for each in (weight, nearly)), strict=True):
+    for found, other in zip(
+        *(blocks_of_rows._variance_time(p, each) for each in (weight, nearly)), strict=True
+    ):
         np.testing.assert_allclose(found, other, rtol=1e-10)
 
 

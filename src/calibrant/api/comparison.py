@@ -134,11 +134,11 @@ def compare(
             }
             tasks[name] = build_task(*rows, sample["cluster"], **more)
     _check_same_subject(tasks)
-    is_paired, units = _units(samples, tasks, paired)
+    is_paired, unit_of_row = _common_units(samples, tasks, paired)
     first = samples[names[0]]["y_true"]
     called = class_names_of(first, tasks[names[0]].labels, class_names)
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": seed}
-    options |= {"n_resamples": n_resamples, "paired": is_paired, "units": units}
+    options |= {"n_resamples": n_resamples, "paired": is_paired, "unit_of_row": unit_of_row}
     steps = inputs.Steps(inputs.progress(progress), sum(map(count_steps, tasks.values())))
     comparison = compare_tasks(tasks, names[0] if baseline is None else baseline, step=steps, **options)
     return rename_classes(comparison, called)
@@ -199,41 +199,43 @@ def _check_same_subject(tasks: Mapping[str, CalibrationTask]) -> None:
         raise InputError("models", "all be about the same classes", got=got)
 
 
-def _units(
+def _common_units(
     samples: Mapping[str, _Sample], tasks: Mapping[str, CalibrationTask], paired: bool | None
 ) -> tuple[bool, dict[str, Array] | None]:
     """Return whether the models are paired, and the unit of each row unless that is its place."""
     if paired is False:
         return False, None
     first, *others = samples.values()
-    own = {argument for argument in first if any(each[argument] is not first[argument] for each in others)}
+    varying = {
+        argument for argument in first if any(each[argument] is not first[argument] for each in others)
+    }
     clusters = {k: each["cluster"] for k, each in samples.items() if each["cluster"] is not None}
     sketches = is_sketch(first["y_true"])
     rows = {k: 0 if sketches else len(inputs.read("y_true", s["y_true"])[0]) for k, s in samples.items()}
-    units, obstacle = None, ""
+    unit_of_row, obstacle = None, ""
     if sketches:
         obstacle = "sketches, which hold sums of rows"
-    elif own <= {"y_prob"}:
+    elif varying <= {"y_prob"}:
         pass
     elif len(clusters) == len(samples):
         ids = {k: inputs.cluster_ids(each, tasks[k].kept, rows[k]) for k, each in clusters.items()}
-        units = inputs.matched_clusters(ids)
-        distinct = np.concatenate([np.unique(code) for code in units.values()])
+        unit_of_row = inputs.matched_clusters(ids)
+        distinct = np.concatenate([np.unique(code) for code in unit_of_row.values()])
         if np.unique(distinct).size == distinct.size:
             obstacle = "models that share no cluster"
     elif clusters:
         obstacle = "models with and without clusters"
-    elif own & {"sample_weight", "counts"}:
+    elif varying & {"sample_weight", "counts"}:
         obstacle = "models that weight their rows differently, without clusters"
     elif len({*rows.values()}) > 1:
         obstacle = f"samples of {inputs.show(*rows.values())} rows"
     else:
         kept = {k: np.ones(rows[k], bool) if task.kept is None else task.kept for k, task in tasks.items()}
         if len({each.tobytes() for each in kept.values()}) > 1:  # other rows are left out of each
-            units = {k: np.flatnonzero(each) for k, each in kept.items()}
+            unit_of_row = {k: np.flatnonzero(each) for k, each in kept.items()}
     if paired and obstacle:
         raise InputError("paired", "be False or left out", paired, got=f"True for {obstacle}")
-    return not obstacle, units
+    return not obstacle, unit_of_row
 
 
 @inputs.helpful

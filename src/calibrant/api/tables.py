@@ -104,9 +104,9 @@ def estimate_by(
     rows = y_prob, notion, sample_weight, labels, pos_label, cluster
     data = read(y_true, *rows, counts=counts, percent=percent, missing=missing)
     cells = inputs.cells_of_rows(by, y_true, data)
-    if taken := [name for name in cells[0] if name in NUMBERS]:
+    if clashes := [name for name in cells[0] if name in NUMBERS]:
         rule = f"have other names than the columns of results, {inputs.show(*NUMBERS)}"
-        raise inputs.InputError("by", rule, taken[0])
+        raise inputs.InputError("by", rule, clashes[0])
     names = class_names_of(y_true, data.labels, class_names)
     steps = inputs.Steps(inputs.progress(progress), len(cells[1]))
     table = estimate_table(
@@ -203,21 +203,21 @@ def audit(
 
     rows = y_prob, notion, sample_weight, labels, pos_label, cluster
     data = read(y_true, *rows, counts=counts, percent=percent, missing=missing)
-    asked = default_notion(notion, vector=data.score.ndim == 1)
-    if asked.canonical or asked.classwise:
-        raise inputs.InputError("notion", "compare one score of each row", asked.name, advice="notion")
+    notion_name = default_notion(notion, vector=data.score.ndim == 1)
+    if notion_name.canonical or notion_name.classwise:
+        raise inputs.InputError("notion", "compare one score of each row", notion_name.name, advice="notion")
     about: dict[str, Any] = {"depth": depth, "min_rows": min_rows}
     result = audit_segments(
         data,
-        asked,
+        notion_name,
         inputs.segments_of_rows(segments, y_true, data, **about),
         level=inputs.level(level),
         n_resamples=inputs.positive_int("n_resamples", n_resamples, 99),
         seed=inputs.seeded(rng),
         **about,
     )
-    if taken := [name for name in result.columns if name in NUMBERS]:
+    if clashes := [name for name in result.columns if name in NUMBERS]:
         rule = f"have other names than the columns of results, {inputs.show(*NUMBERS)}"
-        raise inputs.InputError("segments", rule, taken[0])
+        raise inputs.InputError("segments", rule, clashes[0])
     names = class_names_of(y_true, data.labels, class_names)
     return rename_classes(result, names) if names else result

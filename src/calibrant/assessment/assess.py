@@ -336,10 +336,10 @@ def _refined(
     if options["n_resamples"] is not None:
         return results
 
-    def again(k: int, size: int) -> Estimate:
+    def with_draws(k: int, size: int) -> Estimate:
         return _of_group(groups[k], len(groups), options | {"n_resamples": size})
 
-    return refined(results, again, options["level"])
+    return refined(results, with_draws, options["level"])
 
 
 def _class_estimates(result: Estimate) -> ClassEstimates:
@@ -362,8 +362,8 @@ def reference_estimators_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
 def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Array) -> list[AssessedGroup]:
     """Return the groups of rows, with the questions about each."""
     groups = []
-    for value, members in zip(values, rows_by_code(codes, len(values)), strict=True):
-        rows = inputs.select_rows(data, members)
+    for value, positions in zip(values, rows_by_code(codes, len(values)), strict=True):
+        rows = inputs.select_rows(data, positions)
         drawn, task = curve_notion(headline, n_classes=len(data.labels)), CalibrationTask.of(rows, headline)
         curve_task = task if drawn == headline else CalibrationTask.of(rows, drawn)
         groups.append(AssessedGroup(str(value), rows.n_rows, task, curve_task))
@@ -396,14 +396,14 @@ def _mean_gap(problem: ScoreData, adjustment: ClusterAdjustment, result: Estimat
     """Return frequency minus score of a problem, as posterior mean, and its range if calibrated."""
     sums = problem.tie_groups()
     sums = sums.about(np.zeros(np.shape(sums.origin)))
-    w, ws, wy, wss, wsy = (float(np.sum(part)) for part in (sums.w, sums.ws, sums.wy, sums.wss, sums.wsy))
+    w, ws, wy, wss, wsy = (float(np.sum(each)) for each in (sums.w, sums.ws, sums.wy, sums.wss, sums.wsy))
     effective = float(problem.n) / adjustment.of_mean(result.level)
     gap = (wy - ws) / w
     # The spread of a residual is at least that of an outcome at the frequency seen.
     variance = max((wss - 2 * wsy + wy) / w - gap * gap, 0.25 / effective)
     margin, expected = (
-        interval_deviate(result.level) * float(np.sqrt(max(part, 0.0) / effective))
-        for part in (variance, (ws - wss) / w)
+        interval_deviate(result.level) * float(np.sqrt(max(spread, 0.0) / effective))
+        for spread in (variance, (ws - wss) / w)
     )
     value = gap if result.mean_difference is None else -result.mean_difference
     low, high = max(min(gap - margin, value), -1.0), min(max(gap + margin, value), 1.0)

@@ -484,7 +484,7 @@ def _stored(
 def _score_cells(score: Score) -> list[str]:
     """Return a score with its parts."""
     parts = (score.value, score.calibration, score.resolution, score.uncertainty)
-    return [score.name, score.about, *(number(part) for part in parts)]
+    return [score.name, score.about, *(number(component) for component in parts)]
 
 
 def _transfer_tables(assessment: Assessment) -> Iterator[Block]:

@@ -84,13 +84,13 @@ def of_event(score_data: ScoreData, about: str, log_loss: float | None = None) -
 def brier_of_classes(blocks: Sequence[ScoreData]) -> Score:
     """Return the Brier score over all classes: the sum over their problems."""
 
-    def scores_of(part: ScoreData) -> list[Score]:
-        if isinstance(part, Sample):  # the scores of a row are adjacent: read a few classes at once
-            part = replace(part, score=np.ascontiguousarray(part.score))
-        problems = [part[k] for k in range(part.batch[0])] if part.batch else [part]
+    def scores_of(block: ScoreData) -> list[Score]:
+        if isinstance(block, Sample):  # the scores of a row are adjacent: read a few classes at once
+            block = replace(block, score=np.ascontiguousarray(block.score))
+        problems = [block[k] for k in range(block.batch[0])] if block.batch else [block]
         return [_brier_score(_tied(problem, pooled=isinstance(problem, Sample))) for problem in problems]
 
-    parts = [part for block in blocks for part in pieces(block)]
+    parts = [piece for block in blocks for piece in pieces(block)]
     scores = list(chain.from_iterable(parallel_map(scores_of, parts)))
     sums = [
         float(sum(getattr(score, name) for score in scores))
@@ -252,11 +252,11 @@ def _loss(rows: Simplex, weight: Array, tempered: SoftmaxMap, shift: Any = 0.0) 
     """Return the weighted sum of the log losses after a temperature and a shift of each class."""
     weighted_rows, total = np.flatnonzero(weight), 0.0
     for chunk in tempered.parts(len(weighted_rows)):
-        members = weighted_rows[chunk]
-        logits = log_in_place(rows.score[members], tempered.least)
+        chunk_weights = weighted_rows[chunk]
+        logits = log_in_place(rows.score[chunk_weights], tempered.least)
         logits *= tempered.slope
         logits += shift
-        total -= float(weight[members] @ _probabilities(logits, rows.code[members])[0])
+        total -= float(weight[chunk_weights] @ _probabilities(logits, rows.code[chunk_weights])[0])
     return total
 
 

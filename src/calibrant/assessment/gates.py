@@ -283,7 +283,7 @@ class Gate(Printed):
 class GateData:
     """Rows or a sketch; those of each group; names of the classes in results, and of the data in messages."""
 
-    whole: Rows
+    all_rows: Rows
     notion: Notion
     groups: Mapping[str, Rows] | None = None
     class_names: Mapping[Any, str] = field(default_factory=dict)
@@ -322,13 +322,13 @@ def hold(
     >>> gate.worst.status, [verdict.status for verdict in gate.verdicts]
     ('fail', ['fail', 'pass'])
     """
-    parts: list[tuple[str | None, Rows]] = [(None, data.whole)]
+    parts: list[tuple[str | None, Rows]] = [(None, data.all_rows)]
     parts = parts if data.groups is None else [*data.groups.items()]
     each, seed = each_level(inputs.level(level), len(parts)), inputs.seeded(rng)
     measurements = Measurements(data, {"norm": norm, "level": each, "rng": seed}, **options)
 
-    def verdicts(part: tuple[str | None, Rows]) -> list[LimitVerdict]:
-        group, rows = part
+    def verdicts(named_rows: tuple[str | None, Rows]) -> list[LimitVerdict]:
+        group, rows = named_rows
         task = data.task(rows)
         about = {"level": each, "n": task.n, "clusters": task.clusters, "inconclusive": inconclusive}
         made = {name: getattr(measurements, name)(rows, task, group) for name in limits}
@@ -337,9 +337,9 @@ def hold(
     every = tuple(verdict for each_part in parallel_map(verdicts, parts) for verdict in each_part)
     results = [verdict.measured for verdict in every if isinstance(verdict.measured, Estimate | Regret)]
     notes = [] if data.groups is not None else [caution for each in results for caution in each.cautions]
-    task = data.task(data.whole)
+    task = data.task(data.all_rows)
     notes += [*task.cautions, *_discrimination(task, level)]
-    if isinstance(data.whole, Predictions) and inputs.decided(data.whole):
+    if isinstance(data.all_rows, Predictions) and inputs.decided(data.all_rows):
         notes.append(f"All scores are 0 or 1: {inputs.PREDICTED}.")
     return Gate(every, tuple(dict.fromkeys(notes)), level)
 
@@ -407,7 +407,7 @@ class Measurements:
         """Measure the calibration error minus that of the baseline."""
         assert self.baseline is not None
         base, subject = self.baseline, f"{self._subject(task)} minus that of {self.baseline.name}"
-        other = base.whole if group is None else (base.groups or {}).get(group)
+        other = base.all_rows if group is None else (base.groups or {}).get(group)
         if other is None:
             return {"subject": subject, "measured": None, "remark": f"{base.name} has no rows of this group"}
         tasks = {"this": task, "baseline": base.task(other)}

@@ -287,10 +287,10 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
         kept = sorted(ranges.get(word, []), reverse=True)[:LISTED]
         if names := [each[1] for each in ranges.get(word, []) if each in kept]:
             up = "up to " * (not curve.discrete or int(np.sum(words == word)) > 1)
-            reach = f"{up}{kept[0][0]:.2g} times" if rare else f"by {up}{points(kept[0][0])} points"
+            size = f"{up}{kept[0][0]:.2g} times" if rare else f"by {up}{points(kept[0][0])} points"
             if not curve.discrete and size_name(curve.n) == "rows":
-                reach = f"{min(100 * sum(each[2] for each in kept), 99):.0f} % of the rows, {reach}"
-            parts.append(f"{word} {' and '.join(names)} ({reach})")
+                size = f"{min(100 * sum(each[2] for each in kept), 99):.0f} % of the rows, {size}"
+            parts.append(f"{word} {' and '.join(names)} ({size})")
     for word, begin in ((NO_ERROR, NO_ERROR), (TOO_FEW, f"{TOO_FEW} to tell")):
         if names := [name for _, name, _ in ranges.get(word, [])]:
             parts.append(f"{begin} {few_of(names).replace('everywhere', 'at every score')}")
@@ -305,9 +305,9 @@ def _runs(words: Array) -> list[tuple[str, int, int]]:
 
 def _merge(words: Array, gap: Array, scores: Array, below: Array) -> None:
     """Merge ranges of one side where the curve between them stays on it, and ends with next to no rows."""
-    found = _runs(words.copy())
-    for k, (word, a, b) in enumerate(found):
-        around = [found[j][0] for j in (k - 1, k + 1) if 0 <= j < len(found)]
+    runs = _runs(words.copy())
+    for k, (word, a, b) in enumerate(runs):
+        around = [runs[j][0] for j in (k - 1, k + 1) if 0 <= j < len(runs)]
         if word in SIGNS:
             continue
         side = next((each for each in around if each in SIGNS), NO_ERROR)
@@ -514,8 +514,8 @@ def advice(assessment: Assessment) -> str:
     simple = recalibration.by_temperature / recalibration.gain.value if finite else 0.0
     note = ""
     if recalibration.temperature is not None and simple >= WORTH_NAMING:
-        part = min(100 * simple, 100)
-        note = f"; a temperature of {recalibration.temperature:.3g} does {part:.0f} % of it"
+        percent = min(100 * simple, 100)
+        note = f"; a temperature of {recalibration.temperature:.3g} does {percent:.0f} % of it"
     return f"Recalibrating would {what}{note}."
 
 

@@ -242,10 +242,10 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         told = [f"{_name(row)}: too high by {_gap(row, -1)}" for row in high[:LISTED]]
         told += [f"{_name(row)}: too low by {_gap(row, 1)}" for row in low[:LISTED]]
         more, reason = len(high) + len(low) - len(told), "the mean gaps of groups in both directions exceed"
-        shown, part = [high[0].name, low[0].name], " in part" * (state == DISTRUST)
-        is_small = "is" if part else "looks small,"
+        shown, qualifier = [high[0].name, low[0].name], " in part" * (state == DISTRUST)
+        is_small = "is" if qualifier else "looks small,"
         trust = f"Not for every group: over all rows the error {is_small} {all_rows}, "
-        trust += f"because the errors of these groups cancel{part}."
+        trust += f"because the errors of these groups cancel{qualifier}."
     elif off and len(rows) > 1 and state != DISTRUST:
         answer, headline = CARE if state == TRUST else DISTRUST, f"Not calibrated for {_names(off)}."
         told = [f"{_name(row)}: off by {_interval(row.estimate)}" for row in off[:LISTED]]

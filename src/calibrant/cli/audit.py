@@ -29,7 +29,7 @@ EXITS = (
     "Exit codes: 0 done, 2 bad input or usage; with --max-gap 0 the gaps of all segments are within the "
     "limit, 1 that of a segment is not, 3 inconclusive."
 )
-WHOLE: dict[str, Any] = {"type": click.IntRange(1), "show_default": True}
+POSITIVE_INTEGER: dict[str, Any] = {"type": click.IntRange(1), "show_default": True}
 
 
 @click.command(epilog=EXITS)
@@ -37,8 +37,8 @@ WHOLE: dict[str, Any] = {"type": click.IntRange(1), "show_default": True}
 @click.option(
     "--segments", "by", metavar="COLUMNS", multiple=True, required=True, callback=columns, help=SEGMENTS
 )
-@click.option("--depth", default=2, **WHOLE, help="Columns combined at most.")
-@click.option("--min-rows", default=30, **WHOLE, help="Smallest size of a segment.")
+@click.option("--depth", default=2, **POSITIVE_INTEGER, help="Columns combined at most.")
+@click.option("--min-rows", default=30, **POSITIVE_INTEGER, help="Smallest size of a segment.")
 @options(*DATA, "class_names", "cluster", "notion", "level", "seed")
 @click.option(
     "--n-resamples",
@@ -77,7 +77,7 @@ def audit(
     with source.refusing():
         names = ("level", "n_resamples")
         asked = {name: given[name] for name in names} | {"rng": given["seed"]}
-        result = source.ask("audit", depth=depth, min_rows=min_rows, **asked)
+        result = source.call("audit", depth=depth, min_rows=min_rows, **asked)
         status, sentence = ("pass", "") if max_gap is None else result.verdict(max_gap)
         if out is not None and out.suffix.lower() in PICTURES:
             figure = new_figure(6.4, 0.25 * min(len(result.segments), 20) + 1)

@@ -168,7 +168,7 @@ def compare(file: str, methods: tuple[str, ...], folds: int, as_json: bool, **gi
     given = settled(given)
     source = read_rows(file, given)
     with source.refusing(), Bar("comparing", given["quiet"]) as bar:
-        comparison = source.ask(
+        comparison = source.call(
             "compare_calibrators",
             methods=methods or None,
             cv=folds,

@@ -222,32 +222,32 @@ def _rows(
     files: tuple[str, ...], models: dict[str, tuple[str, ...]], given: dict[str, Any], *, unpaired: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what `calibrant.compare` takes of rows, and their number, by model if each has its own."""
-    own = unpaired or (given["correct"] is not None and not models)
+    separate = unpaired or (given["correct"] is not None and not models)
     if models:
         data = read(files[0], given, models=models)
     else:
         # The weights and the clusters of the first file are those of all, unless each has its own rows.
-        later = given if own else given | {"sample_weight": None, "counts": None, "cluster": None}
+        later = given if separate else given | {"sample_weight": None, "counts": None, "cluster": None}
         data = {
             name: read(file, later if k else given)[""]
             for k, (name, file) in enumerate(zip(_names(files), files, strict=True))
         }
-    scores, labels, positive = _aligned(data, same_rows=not own)
+    scores, labels, positive = _aligned(data, same_rows=not separate)
     first = next(iter(data.values()))
     arguments = {"models": scores, "notion": given["notion"], "labels": labels, "pos_label": positive}
     for argument in ("y_true", "sample_weight", "counts", "cluster"):
         values = {name: getattr(each, argument) for name, each in data.items()}
         is_given = getattr(first, argument) is not None
-        arguments[argument] = values if own and is_given else getattr(first, argument)
+        arguments[argument] = values if separate and is_given else getattr(first, argument)
     if any(each.dropped for each in data.values()):
         arguments["missing"] = "drop"
     left_out = {each.left_out: name for name, each in data.items() if each.left_out}
-    tell_cautions([f"{name}: {text}" if own else text for text, name in left_out.items()])
+    tell_cautions([f"{name}: {text}" if separate else text for text, name in left_out.items()])
     about = {
         argument: {name: getattr(each, argument) for name, each in data.items()}
         for argument in ("rows", "dropped")
     }
-    return arguments, about if own else {"rows": first.rows, "dropped": first.dropped}
+    return arguments, about if separate else {"rows": first.rows, "dropped": first.dropped}
 
 
 def _names(files: tuple[str, ...]) -> list[str]:

@@ -300,7 +300,7 @@ def claims(folder: Path, out: Path | None) -> None:
             note(printable(f"claims: {out.resolve()}"))
 
 
-def _whole(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
+def _three_numbers(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
     try:
         numbers = tuple(int(number) for number in value.split(","))
     except ValueError:
@@ -316,7 +316,7 @@ def _whole(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
 @click.option("--json", "as_json", is_flag=True, help="JSON in place of Markdown.")
 @click.option(
     "--repetitions",
-    callback=_whole,
+    callback=_three_numbers,
     default="100,60,20",
     show_default=True,
     metavar="A,B,C",

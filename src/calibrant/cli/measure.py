@@ -88,7 +88,7 @@ def estimate(
     check_drawable(out)
     source = read_source(file, given)
     with source.refusing(), Bar("estimating", given["quiet"]) as bar:
-        table = source.ask("estimate_by", simultaneous=simultaneous, progress=bar, **_requested(given))
+        table = source.call("estimate_by", simultaneous=simultaneous, progress=bar, **_requested(given))
     if out is not None:
         figure = new_figure(6.4, min(0.25 * len(table.keys), 100) + 1)
         table.plot(figure.subplots())
@@ -110,10 +110,10 @@ def _tell_error(file: str, as_json: bool, given: dict[str, Any]) -> None:
         notion, norm, estimator = source.notion, given["norm"], given["estimator"]
         chosen = estimator_for(notion, estimator, norm)
         if norm == "max" or not chosen.measures_ece:
-            value = source.ask("ece", estimator=estimator, norm=norm)
+            value = source.call("ece", estimator=estimator, norm=norm)
             values = {"value": value, "notion": notion.name, "estimator": str(chosen), "norm": norm}
             return values, number(value)
-        result = source.ask("estimate", **_requested(given))
+        result = source.call("estimate", **_requested(given))
         return result.to_dict(), str(result)
 
     check_outputs([file], format=given["format"])
@@ -219,7 +219,7 @@ def curve(
         options |= {"band": "simultaneous"}
 
     def fitted(source: CommandInput, **progress: Any) -> Any:
-        return source.ask("reliability_curve", **options, **progress)
+        return source.call("reliability_curve", **options, **progress)
 
     source = read_source(file, given, fitted)
     with source.refusing(), Bar("resampling", given["quiet"]) as bar:
@@ -370,9 +370,9 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
 
     def answered(source: CommandInput) -> Any:
         return (
-            source.ask("regret_curve", **requested)
+            source.call("regret_curve", **requested)
             if cost is None
-            else source.ask("regret", cost=cost, **requested)
+            else source.call("regret", cost=cost, **requested)
         )
 
     check_outputs([file, names_file(given["class_names"])], out, format=given["format"])
@@ -382,10 +382,10 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
         measurement = answered(source)
         best = None
         if cost is not None and measurement.threshold is not None:
-            best = source.ask("best_threshold", cost=cost, **requested)
+            best = source.call("best_threshold", cost=cost, **requested)
         curve: Any = measurement if cost is None else None
         if out is not None and curve is None and best is None:
-            curve = source.ask("regret_curve", **requested)
+            curve = source.call("regret_curve", **requested)
     if out is not None:
         figure = new_figure(4.5, 4.7 if best is None else 3.4)
         if best is None:

@@ -19,7 +19,7 @@ from calibrant.cli.options import DATA, PAGES, check_suffix, options, output
 from calibrant.cli.output import Refused, check_outputs, note, printable, tell, tell_json, write, writing
 from calibrant.cli.paths import files_of
 from calibrant.cli.progress import Bar
-from calibrant.cli.source import _asked, load_sketches, name_of, read_rows, refusing, settled, stem_of
+from calibrant.cli.source import _request, load_sketches, name_of, read_rows, refusing, settled, stem_of
 from calibrant.inputs.wording import counted
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def periods_of_paths(files: Sequence[str]) -> list[Period]:
     """
     by_date: dict[str, list[str]] = {}
     for file in files:
-        found = next(filter(None, map(_DATE.search, reversed(Path(file).parts))), None)
-        if found is None:
+        date = next(filter(None, map(_DATE.search, reversed(Path(file).parts))), None)
+        if date is None:
             raise Refused(f"{file}: no part of the path is a date; name a column by --time, or files by date")
-        year, month, day, hour = found.groups()
+        year, month, day, hour = date.groups()
         by_date.setdefault(f"{year}-{month}-{day}" + (f"T{hour}" if hour else ""), []).append(file)
     return [Period(at, tuple(sorted(by_date[at]))) for at in sorted(by_date)]
 
@@ -130,7 +130,7 @@ def _rows(monitor: Monitor, period: Period, given: dict[str, Any], table: Any) -
     if table is None and all(map(is_sketch, period.files)):
         return (load_sketches(period.files),), {}
     if table is None and given["cluster"] is None:
-        streamed = stream(period.files, _asked(given), format=given["format"])
+        streamed = stream(period.files, _request(given), format=given["format"])
         return ({group: sketch for group, sketch in streamed.sketches.items() if sketch.totals.rows},), {}
     if table is None and len(period.files) > 1:
         raise Refused(f"{period.at}: has several files, and --cluster needs one for each period")

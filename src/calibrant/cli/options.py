@@ -128,10 +128,10 @@ def paths(metavar: str = "PATH...") -> Callable[[F], F]:
 
 def column(role: str, what: str) -> Callable[[F], F]:
     """Make an option that names a column."""
-    return click.option(f"--{role}", metavar="COLUMN", multiple=True, callback=_one, help=what)
+    return click.option(f"--{role}", metavar="COLUMN", multiple=True, callback=_single_value, help=what)
 
 
-def _one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | None:
+def _single_value(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | None:
     """Refuse an option that is given several times, of which the last would hold in silence."""
     if len(value) > 1:
         hint = "; for groups of several columns join them into one" * (param.name == "groups")

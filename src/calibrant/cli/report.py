@@ -70,9 +70,9 @@ def report(
     check_outputs([file, names_file(given["class_names"])], where, as_json, format=given["format"])
     check_suffix(where, PAGES)
     options = {"level": given["level"], "rng": given["seed"], "n_resamples": given["n_resamples"]}
-    source = read_source(file, given, lambda few: few.ask("estimate", **options))
+    source = read_source(file, given, lambda few: few.call("estimate", **options))
     with source.refusing(), Bar("assessing", given["quiet"]) as bar:
-        assessment = source.ask(
+        assessment = source.call(
             "assess",
             name=name or (stem_of(file) if file == "-" else name_of(file)),
             command=command_line(ctx),

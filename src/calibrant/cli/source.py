@@ -195,7 +195,7 @@ def read(
     models: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, Data]:
     """Return the data of a file, by model; without models there is one, called ""."""
-    default = _asked(given, labelled=labelled)
+    default = _request(given, labelled=labelled)
     if given.get("log") is not None:
         with refusing(), noting():
             return _read_log(file, given, default)
@@ -205,7 +205,7 @@ def read(
         return load_models(file, default, models, format=given["format"], progress=bar)
 
 
-def _asked(given: dict[str, Any], *, labelled: bool = True) -> ColumnRequest:
+def _request(given: dict[str, Any], *, labelled: bool = True) -> ColumnRequest:
     from calibrant.data import ColumnRequest
 
     options = ("label", "scores", "sample_weight", "counts", "groups", "cluster", "notion")
@@ -269,7 +269,7 @@ class CommandInput:
         """Tell what the library says of rows with their file, their number there and their columns."""
         return refusing(self.name, self.columns)
 
-    def ask(self, what: str, **options: Any) -> Any:
+    def call(self, what: str, **options: Any) -> Any:
         """Call a function of the library; cautions are told once, unless the result itself has them."""
         import calibrant
 
@@ -365,7 +365,7 @@ def has_matrix(file: str, given: dict[str, Any]) -> bool:
     if given.get("log") is not None:
         return bool(given["label"] == "target")
     with refusing():
-        return n_scores(file, _asked(given), given["format"]) > 1
+        return n_scores(file, _request(given), given["format"]) > 1
 
 
 def read_sums(file: str, given: dict[str, Any]) -> CommandInput:
@@ -378,7 +378,7 @@ def read_sums(file: str, given: dict[str, Any]) -> CommandInput:
         from calibrant.data import stream
 
         paths = files_of(file)
-        streamed = stream(paths, _asked(given), format=given["format"], progress=bar.reading)
+        streamed = stream(paths, _request(given), format=given["format"], progress=bar.reading)
     about = origin(file, streamed.rows, streamed.dropped) | {"read": "sums"}
     source = _of_sums(streamed.sketches, about, streamed.source, streamed.columns["scores"])
     _check_pos_label(source, given)

@@ -145,13 +145,13 @@ def _of_harness(sample: Sample, metric: str | None) -> Answer:
             raise InputError("metric", "name the field that says what is right", got=show(*named))
         return _is_right(named[0], sample.get(named[0])), (sample, sample.get("doc")), None, None
     metric, arguments = metric or "acc", _field(sample, "arguments")
-    asked = [list(_values(each)) for each in _values(arguments)]
-    if metric not in LENGTHS or len(asked) != len(responses) or len(asked) < 2:
-        got = f"{metric} of {len(asked)} arguments and {len(responses)} filtered_resps"
+    questions = [list(_values(each)) for each in _values(arguments)]
+    if metric not in LENGTHS or len(questions) != len(responses) or len(questions) < 2:
+        got = f"{metric} of {len(questions)} arguments and {len(responses)} filtered_resps"
         raise InputError("metric", f"be one of {', '.join(LENGTHS)}, of at least two choices", got=got)
     # Half of the requests for mutual information have no question.
-    kept = [k for k, each in enumerate(asked) if each[0] or "acc_mutual_info" not in sample]
-    choices = [str(asked[k][1]).removeprefix(" ") for k in kept]
+    kept = [k for k, each in enumerate(questions) if each[0] or "acc_mutual_info" not in sample]
+    choices = [str(questions[k][1]).removeprefix(" ") for k in kept]
     logs = np.array([_number("filtered_resps", responses[k][0]) for k in kept])
     logs = logs / [max(LENGTHS[metric](choice), 1) for choice in choices]
     if np.isnan(logs).any() or np.isinf(logs.max()):

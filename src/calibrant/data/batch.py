@@ -218,8 +218,8 @@ def dropped_by_group(
         else numbers_of(roles.counts, others[roles.counts])
     )
 
-    def total(some: Any = slice(None)) -> int:
-        return inputs.count_dropped(np.zeros(len(counts[some]), dtype=bool), ("counts", counts[some]))
+    def total(rows: Any = slice(None)) -> int:
+        return inputs.count_dropped(np.zeros(len(counts[rows]), dtype=bool), ("counts", counts[rows]))
 
     if roles.groups is None:
         return {None: total()}

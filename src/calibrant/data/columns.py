@@ -36,7 +36,7 @@ _FAMILY = re.compile(
     r"|(?P<short>(?:p|prob|proba|score))(?P<digits>[0-9]+)",
     re.IGNORECASE,
 )
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ class ColumnRoles:
         """The columns, by what they are for."""
         named = ("label", "sample_weight", "counts", "groups", "cluster")
         single = {role: getattr(self, role) for role in named}
-        several = {"scores": self.scores.names} | ({"by": self.by} if self.by else {})
-        return {role: (name,) for role, name in single.items() if name is not None} | several
+        repeatable = {"scores": self.scores.names} | ({"by": self.by} if self.by else {})
+        return {role: (name,) for role, name in single.items() if name is not None} | repeatable
 
 
 def roles_of(header: ColumnHeader, requested: ColumnRequest) -> ColumnRoles:
@@ -171,8 +171,8 @@ def roles_of(header: ColumnHeader, requested: ColumnRequest) -> ColumnRoles:
     groups = _named(header, "groups", requested.groups)
     cluster = _named(header, "cluster", requested.cluster)
     by = tuple(str(_named(header, "by", name)) for name in requested.by)
-    taken = {name for name in (label, sample_weight, counts, groups, cluster, *by) if name is not None}
-    scores = _scores(header, requested.scores, taken, in_order=requested.labels is None)
+    used = {name for name in (label, sample_weight, counts, groups, cluster, *by) if name is not None}
+    scores = _scores(header, requested.scores, used, in_order=requested.labels is None)
     drop = label is not None and requested.missing == "drop"
     if requested.percent and requested.from_logits:
         raise InputError("percent", "be left out where scores are logits")
@@ -194,7 +194,7 @@ def class_column(name: str) -> tuple[str, str] | None:
 
 def parse_integer(text: str) -> int | None:
     """Return the integer of 64 bits that a text is; None if it is none."""
-    if not _WHOLE.fullmatch(text) or not -(2**63) <= int(text) < 2**63:
+    if not _INTEGER.fullmatch(text) or not -(2**63) <= int(text) < 2**63:
         return None
     return int(text)
 
@@ -251,21 +251,21 @@ def _columns(header: ColumnHeader) -> str:
     return f"the columns {show(*header.names)}{hint}"
 
 
-def _scores(header: ColumnHeader, specs: Sequence[str], taken: set[str], *, in_order: bool) -> Scores:
+def _scores(header: ColumnHeader, specs: Sequence[str], used: set[str], *, in_order: bool) -> Scores:
     """Return the columns of the scores, by what the caller wrote or by their names."""
     if not specs:
-        return _obvious(header, taken, in_order=in_order)
+        return _obvious(header, used, in_order=in_order)
     if not all(isinstance(spec, str) for spec in specs):
         raise InputTypeError("scores", "be names or patterns of columns", specs)
-    parts = [_specified(header, spec, taken, in_order=in_order) for spec in specs]
-    names = tuple(name for part in parts for name in part.names)
+    parts = [_specified(header, spec, used, in_order=in_order) for spec in specs]
+    names = tuple(name for columns in parts for name in columns.names)
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
         raise InputError("scores", "name each column once", twice, got=f"{show(twice)} twice")
     return Scores(names, len(parts) == 1 and parts[0].array)
 
 
-def _specified(header: ColumnHeader, spec: str, taken: set[str], *, in_order: bool) -> Scores:
+def _specified(header: ColumnHeader, spec: str, used: set[str], *, in_order: bool) -> Scores:
     """Return the columns that a name, a list of names or a pattern stands for."""
     if spec in header.blocks:
         return Scores(header.blocks[spec], array=True)
@@ -273,16 +273,14 @@ def _specified(header: ColumnHeader, spec: str, taken: set[str], *, in_order: bo
         names = [name.strip() for name in spec.split(",")]
         if "" in names:
             raise InputError("scores", "be names between commas", spec)
-        return _scores(header, names, taken, in_order=in_order)
+        return _scores(header, names, used, in_order=in_order)
     if "*" not in spec or spec in header.times:
         _named(header, "scores", spec)
-        if spec in taken:
+        if spec in used:
             raise InputError("scores", "be other columns than label, weight, groups and cluster", spec)
         return Scores((spec,))
     pattern = re.compile("(.*)".join(map(re.escape, spec.split("*"))), re.DOTALL)
-    matches = [
-        match for name in header.file_names if name not in taken and (match := pattern.fullmatch(name))
-    ]
+    matches = [match for name in header.file_names if name not in used and (match := pattern.fullmatch(name))]
     if not matches:
         raise InputError("scores", f"match columns of the {header.of}", spec, hint=_columns(header))
     for match in matches:
@@ -291,10 +289,10 @@ def _specified(header: ColumnHeader, spec: str, taken: set[str], *, in_order: bo
     return _family(pairs, in_order=in_order and spec.count("*") == 1)
 
 
-def _obvious(header: ColumnHeader, taken: set[str], *, in_order: bool) -> Scores:
+def _obvious(header: ColumnHeader, used: set[str], *, in_order: bool) -> Scores:
     """Return the scores, where the names leave no doubt."""
     within = {name for file_names in header.blocks.values() for name in file_names}
-    free = [name for name in header.file_names if name not in taken and name not in within]
+    free = [name for name in header.file_names if name not in used and name not in within]
     families: dict[str, list[tuple[str, str]]] = {}
     candidates = {
         name: Scores(file_names, array=True)
@@ -309,13 +307,13 @@ def _obvious(header: ColumnHeader, taken: set[str], *, in_order: bool) -> Scores
     candidates |= {
         f"{stem}*": _family(file_names, in_order=in_order) for stem, file_names in families.items()
     }
-    if not candidates and any(_plain(name) in CORRECT for name in taken):
+    if not candidates and any(_plain(name) in CORRECT for name in used):
         candidates = {name: Scores((name,)) for name in free if _plain(name) in CONFIDENCE}
     if not candidates:
         blocks = {name: Scores(file_names, array=True) for name, file_names in header.blocks.items()}
         both = {name: Scores((name,), doubtful=True) for name in free} | blocks
         candidates = {name: file_names for name, file_names in both.items() if _plain(name) in PREDICTIONS}
-    if not candidates and header.pair is not None and header.pair[1] not in taken:
+    if not candidates and header.pair is not None and header.pair[1] not in used:
         name = header.pair[1]
         return Scores(header.blocks[name], array=True) if name in header.blocks else Scores((name,))
     if len(candidates) != 1:

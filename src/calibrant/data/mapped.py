@@ -139,7 +139,7 @@ def mapped(calibrator: Calibrator, score: Array, level: float | None) -> list[Ar
     parts = [calibrator.predict_proba(score)]
     if level is not None:
         parts += calibrator.predict_interval(score, level)
-    return [column for part in parts for column in (part.T if part.ndim == 2 else [part])]
+    return [column for array in parts for column in (array.T if array.ndim == 2 else [array])]
 
 
 def _check_names(sources: Sequence[DataFile], new: Sequence[str]) -> None:

@@ -302,10 +302,10 @@ def _arrow_batches(pa: Any, file: Any, options: Any, size: int) -> Iterator[tupl
 
 
 def _about_npz(source: DataFile, data: Any) -> DataFile:
-    members = _members_of(data)
-    header = _header_of(members)
-    columns = {name: header.blocks.get(name, (name,)) for name in members}
-    types = {column: member.dtype for name, member in members.items() for column in columns[name]}
+    entries = _members_of(data)
+    header = _header_of(entries)
+    columns = {name: header.blocks.get(name, (name,)) for name in entries}
+    types = {column: member.dtype for name, member in entries.items() for column in columns[name]}
     return replace(source, header=header, types=types)
 
 
@@ -333,44 +333,44 @@ def _members_of(data: BinaryIO) -> dict[str, _Member]:
         raise ValueError("is a single array; write both by np.savez(file, y_true=..., y_prob=...)")
     size = data.seek(0, os.SEEK_END)
     archive = zipfile.ZipFile(data)
-    members = {}
+    entries = {}
     for info in archive.infolist():
         if info.filename.endswith(".npy"):
             member = _member(archive, info, size)
             if len(member.shape) in (1, 2):
-                members[info.filename.removesuffix(".npy")] = member
-    if not members:
+                entries[info.filename.removesuffix(".npy")] = member
+    if not entries:
         sheet = any(name.startswith("xl/") for name in archive.namelist())
         raise ValueError("is a workbook; save it as CSV" if sheet else "holds no vector and no matrix")
-    return members
+    return entries
 
 
-def _header_of(members: dict[str, _Member]) -> ColumnHeader:
+def _header_of(entries: dict[str, _Member]) -> ColumnHeader:
     """Return the columns of an archive: one for each vector, several for each matrix."""
-    widths = {name: member.shape[1] for name, member in members.items() if len(member.shape) == 2}
-    check_width(len(members) + sum(widths.values()))
+    widths = {name: member.shape[1] for name, member in entries.items() if len(member.shape) == 2}
+    check_width(len(entries) + sum(widths.values()))
     blocks = {name: tuple(f"{name}_{k}" for k in range(width)) for name, width in widths.items()}
-    names = tuple(column for name in members for column in blocks.get(name, (name,)))
-    return ColumnHeader(names, blocks, _pair(members))
+    names = tuple(column for name in entries for column in blocks.get(name, (name,)))
+    return ColumnHeader(names, blocks, _pair(entries))
 
 
 def _columns_of(data: BinaryIO, wanted: Sequence[str]) -> dict[str, Array]:
     """Return columns of an archive."""
-    members = _members_of(data)
-    blocks = _header_of(members).blocks
+    entries = _members_of(data)
+    blocks = _header_of(entries).blocks
     home = {
         column: (name, k)
         for name, columns_of_block in blocks.items()
         for k, column in enumerate(columns_of_block)
     }
     used = list(dict.fromkeys(home.get(name, (name, 0))[0] for name in wanted))
-    lengths = {name: members[name].shape[0] for name in used}
+    lengths = {name: entries[name].shape[0] for name in used}
     if len(set(lengths.values())) > 1:
         rows = ", ".join(f"{show(name)} {length}" for name, length in lengths.items())
         raise ValueError(f"must hold arrays of one length, got {rows}")
-    check_bytes(sum(members[name].info.file_size for name in used))
+    check_bytes(sum(entries[name].info.file_size for name in used))
     archive = zipfile.ZipFile(data)
-    arrays = {name: _array(archive, name, members[name]) for name in used}
+    arrays = {name: _array(archive, name, entries[name]) for name in used}
     columns = {}
     for column in wanted:
         name, k = home.get(column, (column, 0))
@@ -411,13 +411,13 @@ def _header(file: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return shape, dtype
 
 
-def _pair(members: dict[str, _Member]) -> tuple[str, str] | None:
+def _pair(entries: dict[str, _Member]) -> tuple[str, str] | None:
     """Labels and scores, where there are two arrays that can be nothing else."""
-    if len(members) != 2 or len({member.shape[0] for member in members.values()}) > 1:
+    if len(entries) != 2 or len({member.shape[0] for member in entries.values()}) > 1:
         return None
-    scores = [name for name, member in members.items() if member.dtype.kind == "f"]
+    scores = [name for name, member in entries.items() if member.dtype.kind == "f"]
     labels = [
-        name for name, member in members.items() if member.dtype.kind in "biuUS" and len(member.shape) == 1
+        name for name, member in entries.items() if member.dtype.kind in "biuUS" and len(member.shape) == 1
     ]
     return (labels[0], scores[0]) if len(labels) == len(scores) == 1 else None
 

@@ -224,7 +224,7 @@ def _data(path: str, schema: ResolvedSchema, all_rows: Sequence[_FileRows]) -> D
         label = label.astype(object)
         label[~kept] = None
     if dropped and roles.counts is not None and weight is not None:
-        counts = np.concatenate([part.counts for part in all_rows if part.counts is not None])
+        counts = np.concatenate([block.counts for block in all_rows if block.counts is not None])
         weight = weight.astype(np.result_type(weight, counts))
         weight[~kept] = counts
     return Data(

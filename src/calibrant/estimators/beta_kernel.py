@@ -20,7 +20,7 @@ TRIED = np.geomspace(1e-3, 0.5, 13)
 # Up to this many distinct scores all pairs are compared; more are spread onto about as many nodes.
 NODES = 1024
 # Logit at which nodes end, and the share of nodes that are spaced evenly in it.
-FURTHEST, LOGIT_SHARE = 40.0, 0.4
+MAX_LOG_ODDS, LOGIT_SHARE = 40.0, 0.4
 # Less mass than this share of a row's own is no neighbourhood.
 ALONE = 1e-9
 BLOCK = 256
@@ -53,9 +53,9 @@ class BetaKernelFit(Fit):
 def _place(score: Array) -> Array:
     """Map scores to a scale from 0 to 1 on which nodes are even: dense in the middle, logit at both ends."""
     with np.errstate(divide="ignore"):
-        logit = np.clip(np.log(score) - np.log1p(-score), -FURTHEST, FURTHEST)
+        logit = np.clip(np.log(score) - np.log1p(-score), -MAX_LOG_ODDS, MAX_LOG_ODDS)
     arc = np.arcsin(np.sqrt(score)) * 2 / np.pi
-    return LOGIT_SHARE * (logit / FURTHEST + 1) / 2 + (1 - LOGIT_SHARE) * arc
+    return LOGIT_SHARE * (logit / MAX_LOG_ODDS + 1) / 2 + (1 - LOGIT_SHARE) * arc
 
 
 def _n_nodes(bandwidth: float) -> int:
@@ -66,7 +66,7 @@ def _n_nodes(bandwidth: float) -> int:
 @lru_cache(maxsize=8)
 def _nodes(size: int) -> tuple[Array, Array]:
     """Return scores that are about evenly spaced on the scale, and their exact places on it."""
-    fine = 1 / (1 + np.exp(-np.linspace(-FURTHEST, FURTHEST, 1 << 14)))
+    fine = 1 / (1 + np.exp(-np.linspace(-MAX_LOG_ODDS, MAX_LOG_ODDS, 1 << 14)))
     fine = np.union1d(fine, np.sin(np.linspace(0, np.pi / 2, 1 << 14)) ** 2)
     # Next to 1 floats are too coarse for the scale: nodes that fall together there are one.
     nodes = np.unique(np.interp(np.linspace(0, 1, size), _place(fine), fine))
@@ -93,7 +93,7 @@ def _sums(at: Array, centre: Array, weights: Array, bandwidth: float) -> Array:
     """Sum several columns of weights under the kernel, a block of places at a time."""
     known, exponent, constant = _kernels(at, centre, bandwidth)
     blocks = (slice(a, a + BLOCK) for a in range(0, at.size, BLOCK))
-    return np.concatenate([np.exp(known[part] @ exponent + constant) @ weights for part in blocks])
+    return np.concatenate([np.exp(known[block] @ exponent + constant) @ weights for block in blocks])
 
 
 def _kernels(at: Array, centre: Array, bandwidth: float) -> tuple[Array, Array, Array]:
@@ -141,8 +141,8 @@ class Neighbours:
         """Return index and weight of the nodes of each score, and mass and positive mass at the nodes."""
         if size not in self._known:
             index, share = _shares(self.score, _nodes(size)[1])
-            parts = ((share * part[:, None]).ravel() for part in (self.w, self.wy))
-            spread = [np.bincount(index.ravel(), part, minlength=_nodes(size)[0].size) for part in parts]
+            parts = ((share * masses[:, None]).ravel() for masses in (self.w, self.wy))
+            spread = [np.bincount(index.ravel(), masses, minlength=_nodes(size)[0].size) for masses in parts]
             self._known[size] = index, share, np.stack(spread, axis=-1)
         return self._known[size]
 
@@ -258,7 +258,7 @@ class BetaKernel(Estimator):
         bandwidth = np.empty(data.batch)
         for entry in np.ndindex(data.batch):
             occupied = tie_groups.w[entry] > 0
-            w, wy, square = (part[entry][occupied] for part in (tie_groups.w, tie_groups.wy, squares.w))
+            w, wy, square = (sums[entry][occupied] for sums in (tie_groups.w, tie_groups.wy, squares.w))
             near = Neighbours(score[entry][occupied], w, wy, square / w)
             h = near.bandwidth() if isinstance(self.bandwidth, str) else float(self.bandwidth)
             bandwidth[entry] = h

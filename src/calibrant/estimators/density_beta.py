@@ -227,8 +227,8 @@ class DensityBeta(Estimator):
                 )
             )
         smoothed, boundary_mass, total = (
-            np.concatenate(part).reshape(*bandwidth.shape, *part[0].shape[1:])
-            for part in zip(*parts, strict=True)
+            np.concatenate(column).reshape(*bandwidth.shape, *column[0].shape[1:])
+            for column in zip(*parts, strict=True)
         )
         return smoothed, boundary_mass, total
 

@@ -57,8 +57,8 @@ _entries = compute_once(_of_package)
 def _add(estimator: type[Estimator], entries: list[Entry]) -> None:
     for entry in estimator.entries():
         for name in {entry.name, entry.short}:
-            taken = {"auto", *ALIASES, *_by_name(entries, vectors=entry.vectors)}
-            if not name or ":" in name or name in taken:
+            reserved = {"auto", *ALIASES, *_by_name(entries, vectors=entry.vectors)}
+            if not name or ":" in name or name in reserved:
                 raise ValueError(
                     f"the names of {estimator.__name__} must be new and free of colons, got {name!r}"
                 )

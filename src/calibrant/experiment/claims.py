@@ -112,7 +112,7 @@ class Statement:
     def judge(self, summary: Summary, view: Callable[..., View]) -> Claim:
         """Judge the claim under every reading of the run."""
         verdicts, numbers = dict.fromkeys(summary.values, OPEN), []
-        for reading in summary.values if whole(summary, *self.notions.split()) else ():
+        for reading in summary.values if covers_all(summary, *self.notions.split()) else ():
             views = [view(reading, notion, self.relative) for notion in self.notions.split()]
             value, sizes = self.value(*views), np.array(summary.settings.sizes)
             if value.ndim == 1:  # about all sizes at once
@@ -128,7 +128,7 @@ class Statement:
         return Claim(self.text, self.where, verdicts, f"{self.what}: {'; '.join(numbers) or 'missing'}")
 
 
-def whole(summary: Summary, *notions: str) -> bool:
+def covers_all(summary: Summary, *notions: str) -> bool:
     """Tell whether a run has the fifteen estimators and these notions."""
     return {*FIFTEEN, *notions} <= {*summary.settings.estimators, *summary.settings.notions}
 
@@ -216,12 +216,12 @@ def claims(summary: Summary) -> list[Claim]:
     return [statement.judge(summary, view) for statement in statements()]
 
 
-def to_markdown(judged: list[Claim]) -> str:
+def to_markdown(claim_list: list[Claim]) -> str:
     """Return a table of claims by reading, and one of those that a study decides."""
     lines = []
-    for names in dict.fromkeys(tuple(claim.verdicts) for claim in judged):
+    for names in dict.fromkeys(tuple(claim.verdicts) for claim in claim_list):
         lines += ["", f"| claim | section | {' | '.join(names)} | numbers |", "|---" * (len(names) + 3) + "|"]
-        for claim in (other for other in judged if tuple(other.verdicts) == names):
+        for claim in (other for other in claim_list if tuple(other.verdicts) == names):
             cells = (claim.text, claim.where, *claim.verdicts.values(), claim.numbers)
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines[1:]) + "\n"

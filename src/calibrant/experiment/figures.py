@@ -41,7 +41,7 @@ STYLES: dict[str, tuple[Any, float, str]] = {
     "10": ((0, (5, 1.6)), 1.1, "10 bins, bandwidth 0.1"),
     "30": ((0, (1, 1.3)), 1.1, "30 bins, bandwidth 0.033"),
 }
-ALIKE = {"silverman": "sqrt", "0.1": "10", "0.033": "30"}
+SAME_STYLE = {"silverman": "sqrt", "0.1": "10", "0.033": "30"}
 MARKERS = "osD^vPX*"
 FONT = 7.5
 LONGEST = 16  # letters of a name beside a curve
@@ -139,7 +139,7 @@ def _style(name: str, others: int) -> dict[str, Any]:
         marker = MARKERS[others % len(MARKERS)]
         return {"color": "black", "linewidth": 1.2, "marker": marker, "markersize": 3.5, "zorder": 4}
     family, _, parameter = name.partition(":")
-    dashes, width, _ = STYLES[ALIKE.get(parameter, parameter)]
+    dashes, width, _ = STYLES[SAME_STYLE.get(parameter, parameter)]
     return {"color": FAMILIES[family][0], "linestyle": dashes, "linewidth": width, "zorder": 2 + width / 2}
 
 

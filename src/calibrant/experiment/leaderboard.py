@@ -48,7 +48,7 @@ class LeaderboardRow:
     """
 
     estimator: str
-    own: bool  # whether it measures something of its own, unlike the error it is compared with
+    is_own_measure: bool  # whether it measures something of its own, unlike the error it is compared with
     # run, repetitions, failed: which run it is from, samples of each size, and how many of them had no
     # estimate.
     run: int
@@ -249,7 +249,7 @@ def _rows(
             skills[statistic] = Overall(1 - lost.by_size, 1 - lost.overall, 1 - lost.high, 1 - lost.low)
         yield LeaderboardRow(
             estimator=name,
-            own=own_measure(name),
+            is_own_measure=own_measure(name),
             run=k,
             repetitions=settings.repetitions,
             failed=int(failed.sum()),

@@ -93,7 +93,7 @@ def to_markdown(board: Board, names: Sequence[str], out: str = "") -> str:
         board=board,
         commands=commands,
         mark=MARK,
-        marked=exact is not None or any(row.own for row in rows),
+        marked=exact is not None or any(row.is_own_measure for row in rows),
         exact=exact,
         local=board.local,
         families=None if exact is None else _families(exact, board.local),
@@ -203,10 +203,10 @@ def _families(exact: Exact, local: Exact | None) -> dict[str, Any]:
     parts = [exact] if local is None else [exact, local]
     constants = dict(zip(BASELINES, (0.0, exact.best_constant), strict=True))
     ratios = {
-        f"`{name}`{f' {MARK}' if own_measure(name) else ''}": [part.ratio[k] for part in parts]
+        f"`{name}`{f' {MARK}' if own_measure(name) else ''}": [results.ratio[k] for results in parts]
         for k, name in enumerate(exact.estimators)
     }
-    ratios |= {f"`{name}`": [part.of_constant(c) for part in parts] for name, c in constants.items()}
+    ratios |= {f"`{name}`": [results.of_constant(c) for results in parts] for name, c in constants.items()}
     ordered = sorted(ratios.items(), key=lambda entry: float(entry[1][0].mean()))
     ranks = np.cumsum([name.strip("`") not in BASELINES for name, _ in ordered])
     least = float(exact.of_constant(exact.best_constant).mean())
@@ -222,10 +222,10 @@ def _families(exact: Exact, local: Exact | None) -> dict[str, Any]:
                 *map(_number, figures),
                 f"{family}, n={n}",
                 *map(_number, ratio.mean(axis=0)),
-                *(_number(_geometric_mean(part)) for part in other),
+                *(_number(_geometric_mean(results)) for results in other),
             )
         )
-    by_family = ("estimator", *(family for part in parts for family in part.families))
+    by_family = ("estimator", *(family for results in parts for family in results.families))
     by_size = [
         (
             n,
@@ -245,7 +245,7 @@ def _geometric_mean(ratio: Array) -> float:
 
 def _name(row: LeaderboardRow) -> str:
     failed = f" ({row.failed} samples failed)" if row.failed else ""
-    return f"`{row.estimator}`{f' {MARK}' if row.own else ''}{failed}"
+    return f"`{row.estimator}`{f' {MARK}' if row.is_own_measure else ''}{failed}"
 
 
 def _number(value: float, digits: int = 2) -> str:

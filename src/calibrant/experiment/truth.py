@@ -56,7 +56,7 @@ def truth(score: Array, outcome: Array, chance: Array) -> Truth:
     """
     published = Binned("uniform", 2000).fit(Sample(score, outcome)).error()
     exact = np.array([exact_error(*problem) for problem in zip(score, chance, strict=True)])
-    return Truth(float(np.mean(published)), *(float(part) for part in exact.mean(axis=0)))
+    return Truth(float(np.mean(published)), *(float(value) for value in exact.mean(axis=0)))
 
 
 def exact_error(score: Array, chance: Array) -> tuple[float, float]:

@@ -98,9 +98,9 @@ class SegmentAudit(Page, Serializable):
     def sentences(self) -> tuple[str, ...]:
         """What was found, and the segments that differ most, one sentence each."""
         size, off = len(self.segments), sum(each.p_value <= 1 - self.level for each in self.segments)
-        found = f"{len(self.different)} of {counted(size, 'segment')} differ from the common recalibration"
+        headline = f"{len(self.different)} of {counted(size, 'segment')} differ from the common recalibration"
         overall = f"the mean gap of all rows is {points(self.observed - self.expected, '+')} points"
-        first = f"{found}; calibration is rejected for {off}, and {overall}."
+        first = f"{headline}; calibration is rejected for {off}, and {overall}."
         return first, *map(self._sentence, self.different[:DESCRIBED])
 
     def _sentence(self, each: Segment) -> str:
@@ -148,8 +148,8 @@ class SegmentAudit(Page, Serializable):
         return markdown_of(head, map(self._row, self.segments), 1)
 
     def __repr__(self) -> str:
-        found = f"{len(self.different)} of {len(self.segments)} differ"
-        return f"SegmentAudit({found}; {', '.join(self.columns)}, depth {self.depth})"
+        summary = f"{len(self.different)} of {len(self.segments)} differ"
+        return f"SegmentAudit({summary}; {', '.join(self.columns)}, depth {self.depth})"
 
     def _row(self, each: Segment) -> list[str]:
         cells = [each.name, count(each.rows)]
@@ -185,10 +185,12 @@ def audit_segments(
     task = CalibrationTask.of(data, notion)
     problem = task.problems[0]
     assert isinstance(problem, Sample)
-    found, correlation = audited_segments(problem, tables, data.cluster, level, n_resamples, generator(seed))
+    audited, correlation = audited_segments(
+        problem, tables, data.cluster, level, n_resamples, generator(seed)
+    )
     observed, expected = (
         float(np.average(x, weights=problem.weight)) for x in (problem.outcome, problem.score)
     )
     about_data = notion.name, task.label, level, data.n_rows, observed, expected
     settings = depth, min_rows, few, n_resamples, seed
-    return SegmentAudit(found, columns, *about_data, *settings, task.clusters, correlation, data.cautions)
+    return SegmentAudit(audited, columns, *about_data, *settings, task.clusters, correlation, data.cautions)

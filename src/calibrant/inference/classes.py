@@ -230,11 +230,11 @@ def independent(
     drawn = parallel_map(single_class.draw, range(n_classes))
     for k, (test, rng) in enumerate(zip(drawn, single_class.rngs, strict=True)):
         single_class.first.append(test.simulated)
-        part = None if class_shares is None else class_shares[k : k + 1] * n_classes
-        observed.add(_ClassSums.of(replace(test.observed, classes=kind).weighted(part), norm))
+        class_share = None if class_shares is None else class_shares[k : k + 1] * n_classes
+        observed.add(_ClassSums.of(replace(test.observed, classes=kind).weighted(class_share), norm))
         bayes_factors.append(test.first.log_bayes_factor)
         order = np.concatenate([rng.permutation(sets) for _ in range(PERMUTATIONS)])
-        sums.add(_ClassSums.of(replace(test.first, classes=kind).weighted(part), norm, sets), order)
+        sums.add(_ClassSums.of(replace(test.first, classes=kind).weighted(class_share), norm, sets), order)
         step()
     sums.widen(dependence)
     pooled = np.append(sums.log_bayes_factor(cells, n_classes), observed.log_bayes_factor(cells, n_classes))

@@ -325,12 +325,12 @@ def flipped_rows(
     if len(order) > MOST_FLIPPED:
         order = order[np.sort(rng.choice(len(order), MOST_FLIPPED, replace=False))]
     signs, single = _cluster_signs(len(order), rng, size), np.arange(len(order))
-    found = []
+    nulls = []
     for problem in problems:
-        part = problem[order]
-        steps = Residuals.of(part).coarser(STEPS)
-        found.append((steps, sign_flip_null(part, single, steps, signs)))
-    return found
+        reordered = problem[order]
+        steps = Residuals.of(reordered).coarser(STEPS)
+        nulls.append((steps, sign_flip_null(reordered, single, steps, signs)))
+    return nulls
 
 
 def _cluster_signs(clusters: int, rng: np.random.Generator, size: int) -> Callable[[], Iterable[Array]]:

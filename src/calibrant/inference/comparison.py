@@ -260,12 +260,12 @@ def compare_tasks(
     step: Callable[[], object] = lambda: None,
     n_resamples: int | None = None,
     paired: bool = True,
-    units: Mapping[str, Array] | None = None,
+    unit_of_row: Mapping[str, Array] | None = None,
 ) -> Comparison:
     """Compare models by the same notion; `step` is called to report progress.
 
-    Row k of every model belongs together if they are `paired`, unless `units` number the unit (a cluster or a
-    place) of each row of each model.
+    Row k of every model belongs together if they are `paired`, unless `unit_of_row` numbers the unit (a
+    cluster or a place) of each row of each model.
     """
     estimates = {}
     for name, task in tasks.items():
@@ -273,11 +273,11 @@ def compare_tasks(
             options: dict[str, Any] = {"estimator": estimator, "norm": norm, "level": level, "rng": rng}
             estimates[name] = estimate(task, step=step, n_resamples=n_resamples, **options)
         step()
-    of_errors = _correlations(tasks, baseline, contributions, units) if paired else {}
+    of_errors = _correlations(tasks, baseline, contributions, unit_of_row) if paired else {}
     of_outcomes: dict[str, float] = {}
     tells_accuracy = tasks[baseline].notion.tells_accuracy
     if paired and tells_accuracy:
-        of_outcomes = _correlations(tasks, baseline, _outcomes, units)
+        of_outcomes = _correlations(tasks, baseline, _outcomes, unit_of_row)
     differences = {}
     for name, result in estimates.items():
         if name != baseline:
@@ -293,7 +293,7 @@ def _correlations(
     tasks: Mapping[str, CalibrationTask],
     baseline: str,
     value: Callable[[CalibrationTask], Array],
-    units: Mapping[str, Array] | None,
+    unit_of_row: Mapping[str, Array] | None,
 ) -> dict[str, float]:
     """Return the correlation of each model's sums of a value of its rows with those of the baseline.
 
@@ -301,10 +301,10 @@ def _correlations(
     """
     values, task = {name: value(task) for name, task in tasks.items()}, tasks[baseline]
     weight = _weight(task)
-    if units is not None:
+    if unit_of_row is not None:
         # Units that a model has no rows of add nothing to its estimate.
-        size = 1 + max(int(code.max()) for code in units.values())
-        values = {k: by_cluster(rows, units[k], _weight(tasks[k]), size) for k, rows in values.items()}
+        size = 1 + max(int(code.max()) for code in unit_of_row.values())
+        values = {k: by_cluster(rows, unit_of_row[k], _weight(tasks[k]), size) for k, rows in values.items()}
         weight = None
     elif task.cluster is not None and task.designs is not None:
         # Contributions are summed by cluster, because only clusters are independent.
@@ -312,7 +312,7 @@ def _correlations(
     return {
         name: _correlation(each, values[baseline], weight)
         for name, each in values.items()
-        if units is None or np.intersect1d(units[name], units[baseline]).size
+        if unit_of_row is None or np.intersect1d(unit_of_row[name], unit_of_row[baseline]).size
     }
 
 

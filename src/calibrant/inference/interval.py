@@ -330,8 +330,8 @@ def _stratified_noise(
     noise = np.roll(rng.standard_normal(direction.shape), -1, axis=-1)
     uniform = np.empty(size)
     for each_kind in np.unique(kind):
-        members = np.flatnonzero(kind == each_kind)
-        uniform[members] = (common.permutation(members.size) + common.random(members.size)) / members.size
+        of_kind = np.flatnonzero(kind == each_kind)
+        uniform[of_kind] = (common.permutation(of_kind.size) + common.random(of_kind.size)) / of_kind.size
     noise += (ndtri(np.clip(uniform, 1e-12, 1 - 1e-12)) - (noise * direction).sum(axis=-1))[
         :, None
     ] * direction

@@ -30,7 +30,7 @@ INFORMATION_SCORES, INFORMATION_ROWS = 1 << 15, 1000
 # simulations of the parts.
 SIMULATED, MIN_SIMULATIONS = 20_000_000, 20
 # Score vectors of a part, largest number of parts, and numbers held in memory at once.
-PART, MAX_PARTS, MAX_NUMBERS = 128, 500, 1 << 22
+MIN_BLOCK, MAX_PARTS, MAX_NUMBERS = 128, 500, 1 << 22
 # Relative difference below which statistics are equal up to rounding in single precision.
 ROUNDING = 1e-4
 
@@ -180,7 +180,7 @@ def _slopes(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) 
     start = np.flatnonzero(np.diff(rows.group, prepend=-1))
     count, k = len(start), rows.n_classes
     times = min(sims, max(MIN_SIMULATIONS, SIMULATED // (count * k)))
-    step = max(1, min(max(PART, count // MAX_PARTS), MAX_NUMBERS // (times * k)))
+    step = max(1, min(max(MIN_BLOCK, count // MAX_PARTS), MAX_NUMBERS // (times * k)))
     total = np.zeros((sims + 1, blocks.size))
     for a in range(0, count, step):
         stop = start[a + step] if a + step < count else len(rows.code)

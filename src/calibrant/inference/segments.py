@@ -226,7 +226,7 @@ def audited_segments(
     # in the variance of the bin, and a row outside minus that share.
     cubes = third * (1 - 3 * share * (1 - share)) - share**3 * total[2]
     free = variance.sum(axis=1)
-    units = np.ones((2, len(free))) if counts else np.stack([flat[6] / flat[1], flat[7] / free])
+    scale = np.ones((2, len(free))) if counts else np.stack([flat[6] / flat[1], flat[7] / free])
     effect, correlation = np.ones(len(free)), None
     if cluster is not None:
         effect, correlation = _design_effects(tables, cluster, common, weight if counts else 1.0)
@@ -234,7 +234,7 @@ def audited_segments(
     cumulants = [flat[:3], np.stack([each.sum(axis=1) for each in within])]
     tests = [
         EquivalentCount.of(r, v * effect, m * effect**2, unit * effect, least * effect)
-        for (r, v, m), unit, least in zip(cumulants, units, (flat[1], free), strict=True)
+        for (r, v, m), unit, least in zip(cumulants, scale, (flat[1], free), strict=True)
     ]
     scores = [test.score(test.total) for test in tests]
     p_values, gaps = [], []

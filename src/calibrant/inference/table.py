@@ -123,8 +123,8 @@ class EstimateTable(Drawn, Serializable):
     @property
     def _head(self) -> list[str]:
         norm = NAMES[self.estimates[0].norm].replace("calibration error", "ECE")
-        whole = all(size_name(each.n) == "rows" for each in self.estimates)
-        size = "n" if whole else "effective n"
+        unweighted = all(size_name(each.n) == "rows" for each in self.estimates)
+        size = "n" if unweighted else "effective n"
         return [*self.columns, size, norm, f"{percent(self.level)} interval", "expected", "p", "adjusted p"]
 
     def _rows(self, selected: Sequence[int] | None = None) -> Iterator[list[str]]:
@@ -216,29 +216,31 @@ def estimate_table(
     columns, keys, code = cells
     level, seed = inputs.level(level), inputs.seeded(rng)
     options |= {"level": each_level(level, len(keys)) if simultaneous else level, "rng": seed}
-    members = rows_by_code(code, len(keys))
+    rows_of_cell = rows_by_code(code, len(keys))
     cluster = data.cluster if data.cluster is not None and _linked(data.cluster, code) else None
 
     def cell(k: int, size: int | None = n_resamples, cluster: Array | None = cluster) -> _Cell:
-        task = CalibrationTask.of(inputs.select_rows(data, members[k]), notion)
+        task = CalibrationTask.of(inputs.select_rows(data, rows_of_cell[k]), notion)
         with inputs.within(f"cell {', '.join(map(str, keys[k]))}"):
             result = estimate(task, n_resamples=size, **options)
         cautions = tuple(caution for caution in result.cautions if caution not in task.cautions)
-        clusters, direction = (_NONE, _NONE) if cluster is None else _direction(task, cluster[members[k]])
+        clusters, direction = (
+            (_NONE, _NONE) if cluster is None else _direction(task, cluster[rows_of_cell[k]])
+        )
         step()
         return _Cell(result, cautions, _one_class(task), clusters, direction)
 
     # Tasks are not kept: the posteriors of thousands of cells would fill the memory.
-    found = list(parallel_map(cell, range(len(keys))))
-    estimates = [each.estimate for each in found]
+    results = list(parallel_map(cell, range(len(keys))))
+    estimates = [each.estimate for each in results]
     if n_resamples is None:
         estimates = refined(estimates, lambda k, size: cell(k, size, None).estimate, level)
     ratio = interval_deviate(level) / interval_deviate(options["level"])
-    directions = [(each.clusters, each.direction) for each in found]
+    directions = [(each.clusters, each.direction) for each in results]
     adjusted = tuple(false_discovery([each.p_value for each in estimates]))
-    macro, sizes = macro_average(estimates, directions, ratio), [len(rows) for rows in members]
+    macro, sizes = macro_average(estimates, directions, ratio), [len(rows) for rows in rows_of_cell]
     table = EstimateTable(columns, tuple(keys), tuple(estimates), adjusted, macro, level, simultaneous)
-    return replace(table, cautions=tuple(_cautions(data, found, sizes, table.names)))
+    return replace(table, cautions=tuple(_cautions(data, results, sizes, table.names)))
 
 
 _NONE = np.empty(0)
@@ -255,18 +257,18 @@ def rows_by_code(code: Array, count: int) -> list[Array]:
 
 
 def refined(
-    estimates: Sequence[Estimate], again: Callable[[int, int], Estimate], level: float
+    estimates: Sequence[Estimate], with_draws: Callable[[int, int], Estimate], level: float
 ) -> list[Estimate]:
     """Repeat tests of several estimates with more data sets where these decide after the adjustment.
 
-    `again` repeats the estimate with this number, with so many data sets.
+    `with_draws` repeats the estimate with this number, with so many data sets.
     """
     # The signs of few clusters have all been flipped already.
     simulated = {k: each for k, each in enumerate(estimates) if each.n_resamples is not None}
     if len(estimates) < 2 or not simulated:
         return list(estimates)
     tests: dict[str, Any] = {"tests": len(estimates), "alpha": 1 - level, "size": DATA_SETS}
-    more = refine_tests(simulated, lambda each: each.p_value, again, **tests)
+    more = refine_tests(simulated, lambda each: each.p_value, with_draws, **tests)
     return [more.get(k, each) for k, each in enumerate(estimates)]
 
 
@@ -343,13 +345,13 @@ def _one_class(task: CalibrationTask) -> bool:
 
 
 def _cautions(
-    data: Predictions, found: Sequence[_Cell], sizes: Sequence[int], names: Sequence[str]
+    data: Predictions, results: Sequence[_Cell], sizes: Sequence[int], names: Sequence[str]
 ) -> Iterator[str]:
     """Yield cautions about the data, and about cells by name."""
     yield from data.cautions
     sentences: dict[str, list[str]] = {}
     few, single = f"Fewer than {REPORT.few_group_rows} rows", "All rows have the same outcome"
-    for name, each, size in zip(names, found, sizes, strict=True):
+    for name, each, size in zip(names, results, sizes, strict=True):
         about_cell = ((few,) if size < REPORT.few_group_rows else ()) + ((single,) if each.one_class else ())
         for caution in (*about_cell, *each.cautions):
             sentences.setdefault(caution, []).append(name)

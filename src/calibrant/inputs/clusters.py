@@ -25,8 +25,8 @@ def groups_of_rows(groups: Any, data: Predictions, name: str = "groups") -> tupl
     values, n = read(name, groups)[0], data.n_passed
     if values.ndim != 1 or len(values) != n:
         got = f"shape {values.shape}" if values.ndim else show(groups)
-        several = "pass several columns by name" if name == "by" else "join several columns into one"
-        hint = several * (values.ndim == 2)
+        advice = "pass several columns by name" if name == "by" else "join several columns into one"
+        hint = advice * (values.ndim == 2)
         raise InputError(name, f"hold one value for each of {n} rows", values.shape, got=got, hint=hint)
     if values.dtype.kind == "M":
         missing = np.isnat(values)

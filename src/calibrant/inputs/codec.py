@@ -235,7 +235,7 @@ def parsed_json(text: str | bytes) -> Any:
         ...
     calibrant.inputs.codec.NamedTwiceError: the name 'p' stands twice in one object
     """
-    return json.loads(text, object_pairs_hook=_once)
+    return json.loads(text, object_pairs_hook=_unique_names)
 
 
 def from_text(text: str | bytes, name: str) -> Any:
@@ -255,7 +255,7 @@ def from_text(text: str | bytes, name: str) -> Any:
         raise InputError(name, "be JSON", text, got=f"an error: {error}") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         name = Counter(name for name, _ in pairs).most_common(1)[0][0]
@@ -295,7 +295,7 @@ def _plain(path: str, annotation: Any, value: Any) -> Any:
         return _plain_numbers(path, value, rules)
     if origin is tuple:
         parts = zip(_parts(hint, len(value)), value, strict=True)
-        return [_plain(_entry(path, k), part, each) for k, (part, each) in enumerate(parts)]
+        return [_plain(_entry(path, k), element, each) for k, (element, each) in enumerate(parts)]
     if _is_mapping(hint):
         key, inner = _mapping_hints(hint)
         entries = {label: _plain(_key(path, label), inner, each) for label, each in value.items()}
@@ -353,7 +353,7 @@ def _decoded(path: str, annotation: Any, value: Any) -> Any:
     elif origin is tuple:
         parts = _parts(hint, len(_listed(path, value)))
         _check_count(path, value, len(parts))
-        made = tuple(_decoded(_entry(path, k), part, value[k]) for k, part in enumerate(parts))
+        made = tuple(_decoded(_entry(path, k), element, value[k]) for k, element in enumerate(parts))
     elif _is_mapping(hint):
         made = _by_key(path, hint, value)
     elif _is_record(hint):

@@ -506,14 +506,14 @@ def objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
     return array
 
 
-def _check_unit(name: str, score: Array, whole: Array | None = None) -> None:
+def _check_unit(name: str, score: Array, full: Array | None = None) -> None:
     """Raise unless every score is in [0, 1]; positions refer to the whole if this is a block of it."""
     # As unsigned integers, the floats from 0 to 1 come before all others: one pass finds NaN, infinities and
     # scores below 0 or above 1. Only -0.0 is out of order, and needs the second look.
     bits = np.maximum.reduce(score.view(f"u{score.itemsize}"), axis=None, initial=0)
     if bits <= _BITS_OF_ONE[score.itemsize] or (score.min() >= 0 and score.max() <= 1):
         return
-    score = score if whole is None else whole
+    score = score if full is None else full
     if not (finite := np.isfinite(score)).all():
         _refuse(name, "be finite and have no missing values", score, ~finite)
     hint = hint_about_range(float(score.min()), float(score.max()), vector=score.ndim == 1)
@@ -796,15 +796,15 @@ def probabilities(logits: Any, *, free: bool = False, refuse: bool = False, warn
         text = f"{seen}, and from_logits=True takes them for log-odds: leave it out if they are probabilities"
         warnings.warn(text, InputWarning, stacklevel=5)
     if separate:
-        found = expit(array)
+        probability = expit(array)
     else:
-        found = np.exp(array - array.max(axis=1, keepdims=True))
-        found /= found.sum(axis=1, keepdims=True)
+        probability = np.exp(array - array.max(axis=1, keepdims=True))
+        probability /= probability.sum(axis=1, keepdims=True)
     if array.ndim == 1:
-        return np.asarray(found)
-    found = found.view(_Columns)
-    found.columns = column_names(logits)
-    return found
+        return np.asarray(probability)
+    probability = probability.view(_Columns)
+    probability.columns = column_names(logits)
+    return probability
 
 
 def multilabel(

@@ -10,7 +10,7 @@ from typing import Any
 from calibrant.inputs.errors import InputTypeError
 
 # Seconds between two drawings of the line.
-REDRAW = 0.2
+SECONDS_BETWEEN = 0.2
 
 
 class ProgressLine:
@@ -23,14 +23,14 @@ class ProgressLine:
     """
 
     def __init__(self) -> None:
-        self.width, self.last_drawn = 0, -REDRAW
+        self.width, self.last_drawn = 0, -SECONDS_BETWEEN
 
     def __call__(self, *state: Any) -> None:
         """Show what is reported: how many of how many, or something that prints as a line."""
         counted = len(state) > 1
         ended = state[0] == state[1] if counted else state[0].files == state[0].all_files
         now = time.monotonic()
-        if not ended and now - self.last_drawn < REDRAW:
+        if not ended and now - self.last_drawn < SECONDS_BETWEEN:
             return
         self.last_drawn = now
         text = f"{state[0]} of {state[1]}" if counted else str(state[0])

@@ -291,8 +291,8 @@ class Calibrator(ScoreMap):
         if self._free:
             return self._fit_each(task)
         self._fit_each(task)
-        own = zip(task.labels, task.problems, self._problems, self._forms, self._bands, strict=True)
-        fitted = {label: parts for label, rows, *parts in own if rows.n >= FEW_PREDICTED}
+        per_class = zip(task.labels, task.problems, self._problems, self._forms, self._bands, strict=True)
+        fitted = {label: parts for label, rows, *parts in per_class if rows.n >= FEW_PREDICTED}
         self._fit_each(CalibrationTask.of(data, get_notion("confidence")))
         shared = [self._problems[0], self._forms[0], self._bands[0]]
         parts = [fitted.get(label, shared) for label in data.labels]

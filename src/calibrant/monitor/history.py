@@ -105,7 +105,7 @@ class StreamSums:
     def of(cls, group: Hashable, problem: int, sums: CellSums) -> StreamSums:
         """Keep the occupied cells."""
         used = np.flatnonzero(sums.n > 0)
-        return cls(group, problem, np.array([used, *(part[used] for part in sums)], dtype=np.float64))
+        return cls(group, problem, np.array([used, *(each[used] for each in sums)], dtype=np.float64))
 
     @property
     def sums(self) -> CellSums:

@@ -301,12 +301,12 @@ class Monitor(Page):
         self._first_groups = self._first_groups or len(new)
         for group, streams in self._streams.items():
             for k, stream in enumerate(streams):
-                if (part := sums.get((group, k))) is not None:
-                    stream.look(part, reference=is_reference)
+                if (cell_sums := sums.get((group, k))) is not None:
+                    stream.add_batch(cell_sums, reference=is_reference)
                 if not is_reference:
-                    stream.add(part)
+                    stream.add(cell_sums)
         self._batches.append(batch)
-        log_m = 0.0 if is_reference else self._look(batch.at)
+        log_m = 0.0 if is_reference else self._test(batch.at)
         e_value = float(np.exp(min(log_m, 690.0)))
         error = batch.value, batch.low, batch.high, batch.expected
         self._rows.append(HistoryRow(batch.at, batch.n, *error, e_value, is_reference))
@@ -323,7 +323,7 @@ class Monitor(Page):
         for stream, band in zip(streams, bands, strict=True):
             stream.band = band
 
-    def _look(self, at: Any) -> float:
+    def _test(self, at: Any) -> float:
         """Raise the alarm, and flag groups, where the evidence suffices; return the log of the e-process."""
         log_m = np.array([[stream.log_m for stream in streams] for streams in self._streams.values()])
         n, first = len(log_m), self._first_groups
@@ -332,16 +332,16 @@ class Monitor(Page):
             weights = np.concatenate([np.full(first, 0.5 / first), 0.5 / (later * (later + 1))])
         if self._all_groups is not None:
             weights = np.full(n, 1 / len(self._all_groups))
-        own = logsumexp(log_m, axis=1) - np.log(log_m.shape[1]) + np.log(weights)
+        log_evidence = logsumexp(log_m, axis=1) - np.log(log_m.shape[1]) + np.log(weights)
         # The e-process of a group that has not come yet is 1.
-        total = float(logsumexp([*own, np.log(max(1 - weights.sum(), 1e-300))]))
+        total = float(logsumexp([*log_evidence, np.log(max(1 - weights.sum(), 1e-300))]))
         limit = np.log(self.limit)
-        for group, evidence in zip(self._streams, own, strict=True):
+        for group, evidence in zip(self._streams, log_evidence, strict=True):
             if evidence >= limit and group is not None:
                 self.flagged.setdefault(group, at)
         if self.alarm is None and total >= limit:
-            group = list(self._streams)[int(own.argmax())]
-            self.alarm = self._alarm(at, group, int(log_m[int(own.argmax())].argmax()), total)
+            group = list(self._streams)[int(log_evidence.argmax())]
+            self.alarm = self._alarm(at, group, int(log_m[int(log_evidence.argmax())].argmax()), total)
         return total
 
     def _alarm(self, at: Any, group: Any, problem: int, total: float) -> Alarm:

@@ -21,7 +21,7 @@ EDGES = expit(np.arange(-64, 65) / 8)
 CELLS = EDGES.size + 1
 MIDDLE = expit((np.arange(-65, 65) + 0.5) / 8)
 # Log-odds of a cell are limited, and standardised ones, in the shapes of slope and curvature.
-FURTHEST, STEEPEST = 7.0, 3.0
+MAX_LOG_ODDS, STEEPEST = 7.0, 3.0
 # Sizes of a tilt: a change of the largest one is expected to be clear after a batch, and those of the others,
 # each smaller by RATIO, after RATIO squared times as many; no change of log-odds is larger than MOST.
 N_SIZES, RATIO, MOST = 5, 2.0, 3.0
@@ -61,7 +61,7 @@ class CellSums(NamedTuple):
         """
         cell = np.searchsorted(EDGES, score, side="right")
         parts = (weight, weight * score, weight * outcome)
-        return cls(*(np.bincount(cell, part, CELLS) for part in parts))
+        return cls(*(np.bincount(cell, masses, CELLS) for masses in parts))
 
 
 _RANGES = [(k / size, (k + 1) / size) for size in RANGES for k in range(size)]
@@ -84,7 +84,7 @@ UNIFORM = 0.9
 def shapes(count: Array) -> Array:
     """Return the value of each shape in each cell, given how many rows each cell has had."""
     share = count / max(count.sum(), 1e-300)
-    x = np.clip(logit(MIDDLE), -FURTHEST, FURTHEST)
+    x = np.clip(logit(MIDDLE), -MAX_LOG_ODDS, MAX_LOG_ODDS)
     mean = share @ x
     z = (x - mean) / max(float(np.sqrt(share @ (x - mean) ** 2)), 1e-3)
     rank = np.cumsum(share) - share / 2
@@ -166,7 +166,7 @@ class Stream:
         self.log_m = 0.0
         self.band: tuple[Array, Array] | None = None
 
-    def look(self, sums: CellSums, *, reference: bool) -> None:
+    def add_batch(self, sums: CellSums, *, reference: bool) -> None:
         """Take the scores of a batch, and the outcomes if it belongs to the reference period."""
         self.total, self.batches = self.total + sums, self.batches + 1
         if reference:
@@ -235,7 +235,7 @@ def reference_band(sums: CellSums, alpha: float) -> tuple[Array, Array]:
     """
     rank = (np.cumsum(sums.n) - sums.n / 2) / max(sums.n.sum(), 1e-300)
     ranges = np.minimum(rank * REFERENCE_RANGES, REFERENCE_RANGES - 1).astype(int)
-    n, outcome = (np.bincount(ranges, part, REFERENCE_RANGES) for part in (sums.n, sums.outcome))
+    n, outcome = (np.bincount(ranges, masses, REFERENCE_RANGES) for masses in (sums.n, sums.outcome))
     sizes = 2 ** np.arange(REFERENCE_RANGES.bit_length())
     windows = [(a, a + size) for size in sizes for a in range(REFERENCE_RANGES - size + 1)]
     limit = np.log(2 * len(windows) / alpha)

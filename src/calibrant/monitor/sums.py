@@ -27,9 +27,9 @@ def of_sketches(at: Any, sketches: Mapping[Any, Sketch], subject: Subject | None
     first, *others = known.values()
     subject = subject or Subject.of(first)
     for other in map(Subject.of, known.values()):
-        asked, got = ((each.notion, each.classes) for each in (subject, other))
-        if asked != got:
-            rule = f"ask what the first batch asked, {asked[0]} of {asked[1]}"
+        expected, got = ((each.notion, each.classes) for each in (subject, other))
+        if expected != got:
+            rule = f"ask what the first batch asked, {expected[0]} of {expected[1]}"
             raise InputError("sketch", rule, got=f"{got}")
     total = sum(others, start=first)
     sums = {group: _of_sketch(sketch) for group, sketch in known.items()}
@@ -43,8 +43,8 @@ def of_rows(
     """Return the sums of rows by group; with `cluster`, a cluster is one row with the means of its rows."""
     inputs.same_rows(y_true=y_true, y_prob=y_prob, cluster=cluster, groups=groups)
     if subject is None:
-        asked = Sketch(settings.notion, labels=settings.labels, pos_label=settings.pos_label)
-        subject = Subject.of(asked.update(y_true, y_prob, **options))
+        template = Sketch(settings.notion, labels=settings.labels, pos_label=settings.pos_label)
+        subject = Subject.of(template.update(y_true, y_prob, **options))
     weighted, notion = options.get("sample_weight") is not None, get_notion(subject.notion)
     classes = _empty(subject, weighted=weighted)._known_classes(y_prob) | options
     # A class may be missing from a batch, and the columns of a matrix may come in another order.
@@ -125,6 +125,6 @@ def _of_clusters(data: Predictions, subject: Subject, largest: float) -> list[Ce
     for problem in get_notion(subject.notion).problems(data):
         scores, outcomes = map(np.atleast_2d, (problem.score, np.asarray(problem.outcome)))
         for pair in zip(scores, outcomes, strict=True):
-            score, outcome = (np.clip(total(weight * part) / of_weights, 0, 1) for part in pair)
+            score, outcome = (np.clip(total(weight * numbers) / of_weights, 0, 1) for numbers in pair)
             sums.append(CellSums.of(score, outcome, rows))
     return sums

@@ -191,12 +191,12 @@ def axis_labels(result: Any) -> tuple[str, str]:
     return f"{reading.score}{name}", f"{reading.frequency} of the class"
 
 
-def part_of(result: Any, part: str) -> Any:
+def curve_or_diagram(result: Any, field: str) -> Any:
     """Return the curve or the diagram to draw: the result itself, or that part of an assessment."""
-    chosen = getattr(result, part) if isinstance(result, Assessment) else result
+    chosen = getattr(result, field) if isinstance(result, Assessment) else result
     if isinstance(chosen, ByClass):
         hint = "calibrant.plot.small_multiples draws one panel for each class"
-        raise InputTypeError(part, "be of one class", got="one for each class", hint=hint)
+        raise InputTypeError(field, "be of one class", got="one for each class", hint=hint)
     return chosen
 
 

@@ -32,7 +32,7 @@ WIDE = 4.5  # inches; below, names and ticks are in small type
 SHARE = 0.36  # share of the width that names may take
 BESIDE = 0.72  # width of the panel of differences, in that of the errors
 LEAST = 0.01  # the axis reaches so far at least, or rounding would look like a result
-APART = 0.06  # inches between the labels of ticks
+LABEL_SPACING = 0.06  # inches between the labels of ticks
 
 
 def compare(result: Comparison, ax: Axes | None = None, *, figsize: Size = None) -> Axes:
@@ -148,15 +148,15 @@ def groups(estimates: Mapping[Any, Estimate] | Estimate | EstimateTable | Assess
     rest = len(estimates) - len(ordered) if isinstance(estimates, Mapping) else 0
     estimates_shown = [estimate for _, estimate in ordered]
     names, sizes = [name for name, _ in ordered], _sizes([estimate.n for estimate in estimates_shown])
-    ax, *_ = _rows(ax, names, estimates_shown, column=sizes, reach=overall, figsize=figsize)
+    ax, *_ = _rows(ax, names, estimates_shown, column=sizes, also_shown=overall, figsize=figsize)
     if overall is not None:
         ax.axvspan(overall.low, overall.high, color=house.ORANGE, alpha=0.16, linewidth=0, zorder=0.5)
         ax.axvline(overall.value, color=house.ORANGE, linewidth=1.4, zorder=1)
-    _key(ax, estimates_shown, overall, overall_name, title=_part(len(ordered), rest))
+    _key(ax, estimates_shown, overall, overall_name, title=_shown_share(len(ordered), rest))
     return ax
 
 
-def _part(shown: int, rest: int) -> str | None:
+def _shown_share(shown: int, rest: int) -> str | None:
     """Return which part of the groups is shown, or nothing if it is all of them."""
     return f"{shown} of {shown + rest}, the largest" if rest else None
 
@@ -229,8 +229,8 @@ def _gaps(names: Sequence[str], gaps: Sequence[Any], sizes: Sequence[str], level
         Line2D([], [], color=house.SIDE_COLORS[k], marker="o", ms=4.6, lw=1.6) for k in np.unique(side)
     ]
     labels = [house.SIDES[k] for k in np.unique(side)]
-    part = _part(len(names), total - len(names))
-    title = "; ".join(filter(None, (canvas.level_text(level), part)))
+    shown_text = _shown_share(len(names), total - len(names))
+    title = "; ".join(filter(None, (canvas.level_text(level), shown_text)))
     canvas.above(ax, [*entries, Line2D([], [], **wide)], [*labels, house.EXPECTED], title=title, **canvas.KEY)
     return ax
 
@@ -272,12 +272,12 @@ def estimators(
 
 
 def _rows(ax: Any, names: Sequence[Any], estimates_shown: Sequence[Any], *, column: Sequence[str] = (),
-          first: bool = False, reach: Estimate | None = None, share: float = 1.0,
+          first: bool = False, also_shown: Estimate | None = None, share: float = 1.0,
           figsize: Size = None) -> tuple[Any, float, float]:  # fmt: skip
     """Draw one row for each estimate; return the Axes, the size of the type and the inches left beside names.
 
     `column` is a header and a text for each row, `first` says whether only the first is in full colour,
-    `reach` must lie on the axis too, and `share` is the part of the space that the panel will have.
+    `also_shown` must lie on the axis too, and `share` is the part of the space that the panel will have.
     """
     if not estimates_shown:
         raise ValueError("estimates must map at least one name to an Estimate, got none")
@@ -300,7 +300,10 @@ def _rows(ax: Any, names: Sequence[Any], estimates_shown: Sequence[Any], *, colu
     names_take = max(canvas.width_of(label, size) for label in labels)
     wide = share * max(canvas.space(ax) - names_take - beside - 0.25, 0.5)
     top = max(
-        LEAST, *null, *(estimate.high for estimate in estimates_shown), 0.0 if reach is None else reach.high
+        LEAST,
+        *null,
+        *(estimate.high for estimate in estimates_shown),
+        0.0 if also_shown is None else also_shown.high,
     )
     low = -max(top, *(-each.low for each in estimates_shown)) if signed else 0.0
     measured = (house.GAP, "frequency minus score", "gap") if signed else _measured(estimates_shown)
@@ -377,7 +380,7 @@ def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: st
         ax.tick_params(axis="x", labelsize="small")
         ax.xaxis.label.set_size("small")
     size = ax.xaxis.label.get_size()
-    label = canvas.width_of(f"{low:.{2 if high - low > 0.05 else 3}f}", size) + APART
+    label = canvas.width_of(f"{low:.{2 if high - low > 0.05 else 3}f}", size) + LABEL_SPACING
     half = 0.5 * label * (high - low) / wide
     # Labels stay off the inner side, where another panel is.
     first, last = low + half * (inner == "left"), high - half * (inner == "right")

@@ -208,4 +208,4 @@ def _pale(color: str, share: float = 0.6) -> Any:
     """Return a colour that leaves text on it readable."""
     from matplotlib.colors import to_rgb
 
-    return tuple(1 - share * (1 - part) for part in to_rgb(color))
+    return tuple(1 - share * (1 - channel) for channel in to_rgb(color))

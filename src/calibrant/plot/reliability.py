@@ -80,7 +80,9 @@ def diagram(result: ReliabilityDiagram | Assessment, ax: Axes | None = None, *, 
     >>> ax.get_ylabel()
     'frequency of the class'
     """
-    return draw(canvas.part_of(result, "diagram"), ax, histogram, legend, color, label, scale, figsize)
+    return draw(
+        canvas.curve_or_diagram(result, "diagram"), ax, histogram, legend, color, label, scale, figsize
+    )
 
 
 def curve(result: ReliabilityCurve | Assessment, ax: Axes | None = None, *, histogram: bool = True,
@@ -125,7 +127,7 @@ def curve(result: ReliabilityCurve | Assessment, ax: Axes | None = None, *, hist
     >>> ax.get_ylabel()
     'frequency of the class'
     """
-    return draw(canvas.part_of(result, "curve"), ax, histogram, legend, color, label, scale, figsize)
+    return draw(canvas.curve_or_diagram(result, "curve"), ax, histogram, legend, color, label, scale, figsize)
 
 
 def overlay(curve_result: ReliabilityCurve | Assessment, diagram_result: ReliabilityDiagram | None = None,
@@ -163,8 +165,8 @@ def overlay(curve_result: ReliabilityCurve | Assessment, diagram_result: Reliabi
     >>> outcome = [0, 0, 1, 0, 1, 1] * 20
     >>> ax = calibrant.plot.overlay(calibrant.assess(outcome, score))
     """
-    bins = canvas.part_of(curve_result if diagram_result is None else diagram_result, "diagram")
-    line: ReliabilityCurve = canvas.part_of(curve_result, "curve")
+    bins = canvas.curve_or_diagram(curve_result if diagram_result is None else diagram_result, "diagram")
+    line: ReliabilityCurve = canvas.curve_or_diagram(curve_result, "curve")
     fresh, ax = canvas.panel(ax, 1.12, figsize)
     draw(line, ax, True, False, None, None, scale)
     if not line.discrete:
@@ -203,7 +205,9 @@ def models(curves: Mapping[str, ReliabilityCurve | Assessment], ax: Axes | None 
     """
     if not 0 < len(curves) <= len(LINES):
         raise ValueError(f"curves must hold 1 to {len(LINES)} curves to be told apart, got {len(curves)}")
-    drawn: dict[str, ReliabilityCurve] = {k: canvas.part_of(each, "curve") for k, each in curves.items()}
+    drawn: dict[str, ReliabilityCurve] = {
+        k: canvas.curve_or_diagram(each, "curve") for k, each in curves.items()
+    }
     if len(kinds := {result.notion for result in drawn.values()}) > 1:
         raise ValueError(f"curves must be of one notion, got {sorted(kinds)}")
     fresh, ax = canvas.panel(ax, 1.0, figsize)
@@ -253,7 +257,7 @@ def local_error(result: ReliabilityCurve | Assessment, ax: Any = None, *, figsiz
     >>> ax.figure.get_size_inches()
     array([4., 3.])
     """
-    drawn: ReliabilityCurve = canvas.part_of(result, "curve")
+    drawn: ReliabilityCurve = canvas.curve_or_diagram(result, "curve")
     fresh, ax = canvas.panel(ax, 0.75, figsize)
     ax.axhline(0, color=house.GREY, linestyle="--", linewidth=1, zorder=2, label=house.CALIBRATED)
     _line(ax, drawn, drawn.score, None, None)

@@ -242,7 +242,7 @@ class Posterior:
         """Return read(effects) for each problem, or `missing` for frames without score effects."""
         per_frame = len(self.z) // max(len(self.effects), 1)
         parts = (missing if effects is None else read(effects) for effects in self.effects or (None,))
-        return np.concatenate([np.broadcast_to(part, per_frame) for part in parts])
+        return np.concatenate([np.broadcast_to(array, per_frame) for array in parts])
 
     @cached_property
     def _effects_expected(self) -> Array:
@@ -472,7 +472,7 @@ class Posterior:
                 [(per**power * array[k])[None] for power, array in enumerate(pair, 1)]
                 for pair in self._smooth_moments
             ]
-            components = [[time.at_points(part)[0] for part in pair] for pair in in_cells]
+            components = [[time.at_points(point)[0] for point in pair] for pair in in_cells]
             components.append([moments[0] for moments in effects.moments])
             mean, square = (
                 np.asarray(sum(w[i] * pair[j] for i, pair in enumerate(components, 1))) for j in range(2)

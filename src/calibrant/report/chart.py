@@ -106,7 +106,7 @@ def thumbnail(
     parts = [
         tag("rect", x=22.0, y=18.0, width=172.0, height=172.0, fill="none", stroke=LINE, class_="grid"),
         _diagonal(x, y),
-        *(part for curve in curves.values() for part in _line(curve, x, y, coarse=coarse)),
+        *(element for curve in curves.values() for element in _line(curve, x, y, coarse=coarse)),
         *(_single_rows(first, x, y, 6.0) if len(curves) == 1 else []),
         text(reading.frequency, 0, 12),
         *(

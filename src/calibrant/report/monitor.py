@@ -41,9 +41,9 @@ def _axes(monitor: Monitor, name: str, low: float, high: float) -> tuple[Axis, A
     y = Axis(bottom, TOP - bottom, low, high)
     parts = []
 
-    def shaded(first: int, last: int, **look: Any) -> Markup:
+    def shaded(first: int, last: int, **style: Any) -> Markup:
         a, b = x([first - 0.5, last + 0.5]).tolist()
-        return tag("rect", x=a, y=TOP, width=b - a, height=bottom - TOP, **look)
+        return tag("rect", x=a, y=TOP, width=b - a, height=bottom - TOP, **style)
 
     if monitor.settings.reference:
         last = min(monitor.settings.reference, len(rows)) - 1

@@ -50,7 +50,7 @@ DRAWN = 200
 # Quantiles of the scores that are looked up.
 QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 # Log-odds of these scores at most, which is a score of 0.999999.
-FURTHEST = 13.8
+MAX_LOG_ODDS = 13.8
 # Levels at most that the table of scores adds to these.
 MOST_LEVELS = 6
 ESTIMATOR_NAMES = {
@@ -241,7 +241,7 @@ def quantiles(picture: chart.Picture) -> set[float]:
     """Return quantiles of the scores, rounded to two decimals, or further where that would give 0 or 1."""
     edges, counts = picture.odds.edges, picture.odds.counts
     with np.errstate(divide="ignore"):
-        at = np.clip(np.log(edges) - np.log1p(-edges), -FURTHEST, FURTHEST)
+        at = np.clip(np.log(edges) - np.log1p(-edges), -MAX_LOG_ODDS, MAX_LOG_ODDS)
     logits = np.interp(QUANTILES, np.concatenate([[0.0], np.cumsum(counts) / counts.sum()]), at)
     scores = 1 / (1 + np.exp(-logits))
     return {round(s, max(2, -int(np.floor(np.log10(min(s, 1 - s)))))) for s in scores.tolist()}

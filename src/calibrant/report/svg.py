@@ -18,7 +18,7 @@ from calibrant.score_data import Array
 
 FONT = "system-ui, sans-serif"
 # Least distance of ticks, and largest distance of a point from the line that replaces it.
-APART, STRAIGHT = 48, 0.4
+TICK_SPACING, STRAIGHT = 48, 0.4
 
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
@@ -129,7 +129,7 @@ class Axis:
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Round values within the ends, as many as fit, and how to write them."""
-        most = max(int(abs(self.length) / APART), 5)
+        most = max(int(abs(self.length) / TICK_SPACING), 5)
         if self.odds:
             return list(log_odds_ticks(self.low, self.high, most).items())
         least = (self.high - self.low) / min(most, 6)

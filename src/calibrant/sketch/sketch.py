@@ -206,11 +206,11 @@ class Sketch(Printed):
         Sketch
             The sketch itself.
         """
-        several = self._known_notion is not None and self._known_notion.classes is ClassRelation.FREE
+        is_multilabel = self._known_notion is not None and self._known_notion.classes is ClassRelation.FREE
         if from_logits:
-            y_prob = inputs.probabilities(y_prob, free=several)
-        if several:
-            return self._take(self._several(y_true, y_prob, sample_weight, counts, percent, missing))
+            y_prob = inputs.probabilities(y_prob, free=is_multilabel)
+        if is_multilabel:
+            return self._take(self._multilabel(y_true, y_prob, sample_weight, counts, percent, missing))
         labelled = inputs.read_labels(y_true, missing)[1]
         if labelled is not None and not labelled.any():
             counted = None if counts is None else ("counts", inputs.read("counts", counts)[0])
@@ -231,7 +231,7 @@ class Sketch(Printed):
         self._check_pair(data)
         return self._take(_reordered(data, self.labels))
 
-    def _several(
+    def _multilabel(
         self, y_true: Any, y_prob: Any, sample_weight: Any, counts: Any, percent: bool, missing: str
     ) -> Predictions:
         """Check matrices of scores and labels, of rows that can have any number of labels."""

@@ -116,8 +116,8 @@ class CalibrationTask:
 
         def make() -> Iterator[Sample]:
             for score, outcome, support, rows in notion.problems(data):
-                part = weight if weight is None or rows is None else weight[rows]
-                yield Sample(score, outcome, part, support, data.counts)
+                row_weight = weight if weight is None or rows is None else weight[rows]
+                yield Sample(score, outcome, row_weight, support, data.counts)
 
         description = notion, notion.problem_labels(data), data.positive
         rows = ScoreVectors.of(data)
@@ -180,7 +180,9 @@ class CalibrationTask:
         # All problems have the same rows, so the mean design effect reduces the rows; what differs between
         # problems is attributed to the variance.
         ratios = self.effects / np.mean(self.effects)
-        return [one.thinned(1 / ratio, ratio) for one, ratio in zip(each, ratios.tolist(), strict=True)]
+        return [
+            problem.thinned(1 / ratio, ratio) for problem, ratio in zip(each, ratios.tolist(), strict=True)
+        ]
 
     @cached_property
     def residuals_alone(self) -> list[Residuals]:
@@ -189,7 +191,7 @@ class CalibrationTask:
         if self.designs is None:
             return plain
         parts = zip(plain, self.each(), self.effects.tolist(), strict=True)
-        return [across_clusters(one, data, self.cluster).thinned(effect) for one, data, effect in parts]
+        return [across_clusters(item, data, self.cluster).thinned(effect) for item, data, effect in parts]
 
     @property
     def has_ties(self) -> bool:
@@ -379,12 +381,12 @@ def read(
         raise inputs.InputTypeError("y_prob", "be scores", None)
     weights = {"sample_weight": sample_weight, "counts": counts}
     inputs.same_rows(y_true=y_true, y_prob=y_prob, cluster=cluster, groups=groups, **weights)
-    several = notion is not None and get_notion(notion).classes is ClassRelation.FREE
+    is_multilabel = notion is not None and get_notion(notion).classes is ClassRelation.FREE
     if percent and from_logits:
         raise inputs.InputError("percent", "be False where scores are logits", percent)
     if from_logits:
-        y_prob = inputs.probabilities(y_prob, free=several)
-    if several:
+        y_prob = inputs.probabilities(y_prob, free=is_multilabel)
+    if is_multilabel:
         return _read_labels(
             y_true, y_prob, notion, labels, pos_label, cluster, percent, missing, free, weights
         )

@@ -154,7 +154,10 @@ class CalibratorModule(nn.Module):
         softmax = calibrator._multiclass
         if softmax is not None and softmax.blocks is not None:
             blocks, draws = softmax.blocks, softmax.draws
-            arrays |= {name: getattr(blocks, name) for name in ("centre", "scale", "clock", "top_clock")}
+            arrays |= {
+                name: getattr(blocks, name)
+                for name in ("centre", "scale", "variance_time", "top_variance_time")
+            }
             arrays |= {name: getattr(blocks, name) for name in ("axes", "origin", "bumps")}
             shared, by_class = blocks.shared_by_class, blocks.by_class_slice()
             of_class = np.zeros((len(draws), blocks.n_classes, max(shared, by_class.stop)))
@@ -214,7 +217,7 @@ class CalibratorModule(nn.Module):
         tempered = (log - blocks.middle) / blocks.width
         by_class = [tempered.clamp(-TEMPERATURE_LIMIT, TEMPERATURE_LIMIT)[..., None]]
         if blocks.shared_by_class > 1:
-            by_class.append(_cosines(_interpolate(p, *self.clock), CURVE))
+            by_class.append(_cosines(_interpolate(p, *self.variance_time), CURVE))
         common = [torch.ones_like(x[:, :1])]
         if blocks.has_few_classes:
             common.append(x)
@@ -222,15 +225,15 @@ class CalibratorModule(nn.Module):
             by_class.append(x[..., None])
             common += [] if blocks.axes is None else [(x - self.origin) @ self.axes]
         if blocks.bumps is not None:
-            common.append(torch.exp(-0.5 * torch.cdist(p.sqrt(), self.bumps).square() / blocks.reach))
-        own, row, total = torch.cat(by_class, dim=2), torch.cat(common, dim=1), torch.zeros_like(p)
+            common.append(torch.exp(-0.5 * torch.cdist(p.sqrt(), self.bumps).square() / blocks.bandwidth))
+        class_features, row, total = torch.cat(by_class, dim=2), torch.cat(common, dim=1), torch.zeros_like(p)
         largest, best = p.topk(3, dim=1)
         separated = largest[:, 1:] < largest[:, :-1] * (1 - TIED)
         untied = torch.stack([separated[:, 0], separated.all(1)], dim=1)
-        top = _cosines(_interpolate(largest[:, 0], *self.top_clock), SHIFT - 1)
+        top = _cosines(_interpolate(largest[:, 0], *self.top_variance_time), SHIFT - 1)
         top = torch.cat([torch.ones_like(top[:, :1]), top], dim=1)
         for of_class, of_row, shifts in zip(self.of_class, self.of_row, self.shifts, strict=True):
-            z = log + torch.einsum("nkj,kj->nk", own, of_class) + row @ of_row.T
+            z = log + torch.einsum("nkj,kj->nk", class_features, of_class) + row @ of_row.T
             total += z.scatter_add(1, best[:, :2], (top @ shifts.T) * untied).softmax(1)
         return total / len(self.shifts)
 

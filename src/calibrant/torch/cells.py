@@ -48,11 +48,13 @@ def locate(score: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
     distance = torch.where(wide < 0.5, wide, 1 - wide)
     bits = distance.view(torch.int64)
     eighth = ((bits >> shift) - (first - 1)).clamp_(min=0)
-    part = torch.where(eighth == 0, 0, (((bits & ((1 << shift) - 1)) >> (shift - STEP_BITS - 1)) + 1) >> 1)
+    sixteenth = torch.where(
+        eighth == 0, 0, (((bits & ((1 << shift) - 1)) >> (shift - STEP_BITS - 1)) + 1) >> 1
+    )
     lowest, highest = cell == 0, cell >= k - 1
     top = below + k - 3 + above - eighth
     cell = torch.where(lowest, eighth, torch.where(highest, top, cell + (below - 1)))
-    return cell, torch.where(lowest, part, torch.where(highest, STEPS - part, offset))
+    return cell, torch.where(lowest, sixteenth, torch.where(highest, STEPS - sixteenth, offset))
 
 
 def add_rows(
@@ -65,13 +67,13 @@ def add_rows(
     flat = sums.view(6, -1)
     by_outcome, size = flat[:4].view(2, -1), flat.shape[1]
     for chunk in range(0, len(score), ROWS):
-        part = slice(chunk, chunk + ROWS)
-        valid = code[part] >= 0
-        cell, offset = locate(torch.where(valid, score[part], 0), layout)
+        rows = slice(chunk, chunk + ROWS)
+        valid = code[rows] >= 0
+        cell, offset = locate(torch.where(valid, score[rows], 0), layout)
         if problem is not None:
-            cell += problem[part] * layout.size
-        counted = valid.to(sums.dtype) if weight is None else torch.where(valid, weight[part], 0)
-        place, offset = (code[part] & 1).long() * size + cell, offset.to(sums.dtype)
+            cell += problem[rows] * layout.size
+        counted = valid.to(sums.dtype) if weight is None else torch.where(valid, weight[rows], 0)
+        place, offset = (code[rows] & 1).long() * size + cell, offset.to(sums.dtype)
         first = counted * offset
         by_outcome[0].scatter_add_(0, place, counted)
         by_outcome[1].scatter_add_(0, place, first)

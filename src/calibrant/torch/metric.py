@@ -434,8 +434,8 @@ class CalibrationError(Base):
         """Return what was asked and what the first batch told."""
         vector = self._known[0] == 1
         notion = default_notion(self._notion, vector=vector) if self._known[0] else self._notion
-        asked = None if notion is None else notion.name
-        return f"notion={asked!r}, estimator={str(self.estimator)!r}, from_logits={self.from_logits}"
+        notion_name = None if notion is None else notion.name
+        return f"notion={notion_name!r}, estimator={str(self.estimator)!r}, from_logits={self.from_logits}"
 
 
 def _agreed(stacked: Tensor) -> Tensor:

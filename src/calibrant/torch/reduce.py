@@ -37,9 +37,9 @@ class ScoreBatch(NamedTuple):
         """Yield a few rows at a time."""
         step = max(1, CHUNK // self.x[0].numel())
         for first in range(0, len(self.x), step):
-            part = slice(first, first + step)
-            weight = None if self.weight is None else self.weight[part]
-            yield part, self._replace(x=self.x[part], label=self.label[part], weight=weight)
+            rows = slice(first, first + step)
+            weight = None if self.weight is None else self.weight[rows]
+            yield rows, self._replace(x=self.x[rows], label=self.label[rows], weight=weight)
 
     @property
     def p(self) -> Tensor:
@@ -68,7 +68,7 @@ def top_rows(row_sums: Tensor, batch: ScoreBatch, top: int) -> Rows:
     0, log losses and Brier scores in steps, and the numbers of rows refused for each reason.
     """
     reduced = _one_class if batch.x.ndim == 1 else _vectors
-    parts = [torch.stack(reduced(part, top)) for _, part in batch.parts()]
+    parts = [torch.stack(reduced(piece, top)) for _, piece in batch.parts()]
     score, least, largest, total, loss, brier, right = torch.cat(parts, dim=1)
     label, classes = batch.label.long(), 2 if batch.x.ndim == 1 else batch.x.shape[1]
     code = torch.where((total - 1).abs() <= batch.tolerance, right, BAD_SUM)
@@ -88,22 +88,22 @@ def top_rows(row_sums: Tensor, batch: ScoreBatch, top: int) -> Rows:
     return Rows(score, code)
 
 
-def _one_class(part: ScoreBatch, top: int) -> list[Tensor]:
+def _one_class(batch: ScoreBatch, top: int) -> list[Tensor]:
     """Return what `_vectors` does, without losses."""
-    p = part.p
+    p = batch.p
     none = torch.zeros_like(p)
-    return [p, p, p, none + 1, none, none, part.label.to(p.dtype)]
+    return [p, p, p, none + 1, none, none, batch.label.to(p.dtype)]
 
 
-def _vectors(part: ScoreBatch, top: int) -> list[Tensor]:
+def _vectors(batch: ScoreBatch, top: int) -> list[Tensor]:
     """Return scores, smallest, largest and summed probabilities, log losses, Brier scores and codes."""
-    p, x = part.p, part.x
-    column = part.label.long().clamp(0, x.shape[1] - 1)[:, None]
+    p, x = batch.p, batch.x
+    column = batch.label.long().clamp(0, x.shape[1] - 1)[:, None]
     largest, own, own_score = p.amax(1), wide(x.gather(1, column)[:, 0]), p.gather(1, column)[:, 0]
     brier, loss = torch.linalg.vector_norm(p, dim=1).square() - 2 * own_score + 1, -own_score.log()
     # Minima of a softmax are NaN where its maxima are, and never negative.
     most, least, total = largest, largest, torch.ones_like(largest)
-    if part.logits:
+    if batch.logits:
         # The logit of the label is known too where its score is too small for a number.
         most = wide(x.amax(1))
         loss = torch.where(own == most, loss, most - largest.log() - own)
@@ -136,11 +136,11 @@ def add_classes(sums: Tensor, batch: ScoreBatch, rows: Rows, layout: Layout, *, 
     """
     classes, bins = batch.x.shape[1], sums.shape[2]
     column = torch.arange(classes, device=batch.x.device)
-    for chunk, part in batch.parts():
+    for chunk, piece in batch.parts():
         valid = rows.code[chunk, None] >= 0
-        p, code = part.p, torch.where(valid, (column == part.label[:, None]).to(torch.int8), IGNORED)
+        p, code = piece.p, torch.where(valid, (column == piece.label[:, None]).to(torch.int8), IGNORED)
         if len(sums) == 6:
-            weight = None if part.weight is None else part.weight.repeat_interleave(classes)
+            weight = None if piece.weight is None else piece.weight.repeat_interleave(classes)
             problem = None if pooled else column.repeat(len(p))
             add_rows(sums, p.flatten(), code.flatten(), layout, weight, problem)
             continue

@@ -37,7 +37,7 @@ class ComponentBlock:
     ----------
     noise : float
         Label noise d.
-    clock : str or None
+    variance_time : str or None
         Time variable of the cosines, "rank" or "odds"; None without a smooth part.
     features : array (cells, features)
     sizes : array (components, features)
@@ -55,7 +55,7 @@ class ComponentBlock:
     """
 
     noise: float
-    clock: str | None
+    variance_time: str | None
     features: Array
     sizes: Array
     prior: Array
@@ -263,8 +263,8 @@ def smooth(
         np.repeat(shape_weight, len(spread)) * (LOG_ODDS.smooth_weight / (len(spread) * len(times)))
     )
     blocks = []
-    for name, clock in times.items():
-        cosines = clock.cosines(cells.x, count)
+    for name, time in times.items():
+        cosines = time.cosines(cells.x, count)
         for k, share in shares.items():
             offset = with_label_noise(cells.x, parametric_blocks[k].noise)
             phi = np.hstack([parametric_blocks[k].features, cosines])

@@ -202,8 +202,10 @@ def _global_terms(
             continue
         offset = with_label_noise(at, block.noise)
         phi = features(offset)
-        if block.clock is not None:
-            phi = np.hstack([phi, times[block.clock].cosines(at, block.features.shape[1] - phi.shape[1])])
+        if block.variance_time is not None:
+            phi = np.hstack(
+                [phi, times[block.variance_time].cosines(at, block.features.shape[1] - phi.shape[1])]
+            )
         basis = phi * block.sizes[kept][:, None]
         spread = np.linalg.inv(block.cholesky_factors(kept)) @ np.swapaxes(basis, -1, -2)
         weights.append(share[kept])

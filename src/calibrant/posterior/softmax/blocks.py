@@ -32,7 +32,7 @@ from calibrant.settings import SOFTMAX
 # Number of cosines of the shared curve, and of each of the shifts t and u (with the constant).
 CURVE, SHIFT = 12, 9
 # First and last cosine frequency of the curves of single classes.
-OWN = (2, 5)
+CLASS_COSINES = (2, 5)
 # With more than FEW classes there are no bumps and no curves of single classes, and W is restricted to
 # principal axes; with more than MANY classes there is no W and no shared curve. Both limit the time.
 FEW, MANY = 12, 200
@@ -108,7 +108,7 @@ class Blocks:
         Mean and standard deviation of the log probabilities of each class, weighted by p (1 - p).
     middle, width : float
         The same over all classes.
-    clock, top_clock : arrays (2, knots)
+    variance_time, top_variance_time : arrays (2, knots)
         Knots of the time variable (scores and times), for the score of any class and for the largest score.
     axes : array (classes, axes) or None
         Principal axes of the standardized log probabilities, divided by their standard deviations.
@@ -116,7 +116,7 @@ class Blocks:
         Mean of the standardized log probabilities.
     bumps : array (B, classes) or None
         Centres of the bumps on the square roots of the scores.
-    reach : float
+    bandwidth : float
         Squared bandwidth of the bumps.
     """
 
@@ -126,12 +126,12 @@ class Blocks:
     scale: Annotated[Array, Bounds(NARROWEST, FAR_FROM_OVERFLOW.high)]
     middle: Real
     width: Annotated[float, Bounds(NARROWEST, FAR_FROM_OVERFLOW.high)]
-    clock: Annotated[Array, Shape((2, None)), Bounds(0, 1), Ascending()]
-    top_clock: Annotated[Array, Shape((2, None)), Bounds(0, 1), Ascending()]
+    variance_time: Annotated[Array, Shape((2, None)), Bounds(0, 1), Ascending()]
+    top_variance_time: Annotated[Array, Shape((2, None)), Bounds(0, 1), Ascending()]
     axes: Annotated[Array, Shape((None, None)), FAR_FROM_OVERFLOW] | None
     origin: Annotated[Array, FAR_FROM_OVERFLOW] | None
     bumps: Annotated[Array, Shape((None, None)), Bounds(0, 1)] | None
-    reach: Annotated[float, Bounds(SHORTEST, FAR_FROM_OVERFLOW.high)]
+    bandwidth: Annotated[float, Bounds(SHORTEST, FAR_FROM_OVERFLOW.high)]
 
     def _check_fields(self) -> None:
         """Raise an error if the fields do not match the number of classes."""
@@ -164,7 +164,7 @@ class Blocks:
         middle = float((info * log).sum() / total_info.sum())
         width = max(float(np.sqrt((info * (log - middle) ** 2).sum() / total_info.sum())), NARROWEST)
         axes = origin = bumps = None
-        reach = 1.0
+        bandwidth = 1.0
         if FEW < classes <= MANY:
             x = np.clip((log[:4000] - centre) / scale, -CLASS_LIMIT, CLASS_LIMIT)
             origin = x.mean(axis=0)
@@ -173,10 +173,11 @@ class Blocks:
             axes = axes / np.maximum(((x - origin) @ axes).std(axis=0), 1e-9)
         if classes <= FEW:
             count = min(SOFTMAX.most_bumps, max(2, int(rows.n) // SOFTMAX.rows_per_bump))
-            bumps, reach = _placed(np.sqrt(p[:PLACED_BY]), weight[:PLACED_BY], count)
+            bumps, bandwidth = _placed(np.sqrt(p[:PLACED_BY]), weight[:PLACED_BY], count)
         return cls(
             classes, least, centre, scale, middle, width,
-            _clock(p, weight[:, None]), _clock(p.max(axis=1), weight), axes, origin, bumps, reach,
+            _variance_time(p, weight[:, None]), _variance_time(p.max(axis=1), weight), axes, origin,
+            bumps, bandwidth,
         )  # fmt: skip
 
     def ordered(self, columns: Array) -> tuple[Blocks, Array]:
@@ -221,7 +222,7 @@ class Blocks:
     @property
     def width_by_class(self) -> int:
         """Number of coefficients of each class for features of its own score."""
-        return OWN[1] - OWN[0] + 1 if self.has_few_classes else 1
+        return CLASS_COSINES[1] - CLASS_COSINES[0] + 1 if self.has_few_classes else 1
 
     @property
     def size(self) -> int:
@@ -257,7 +258,7 @@ class Blocks:
             across = self.common[:, 1 : 1 + k]
             blocks.append(CoefficientBlock("slope", np.diagonal(across).copy()))
             blocks.append(CoefficientBlock("matrix", across[~np.eye(k, dtype=bool)]))
-            cosine_frequency = np.tile(np.arange(OWN[0], OWN[1] + 1.0), k)
+            cosine_frequency = np.tile(np.arange(CLASS_COSINES[0], CLASS_COSINES[1] + 1.0), k)
             blocks.append(CoefficientBlock("own curve", self.by_class.ravel(), cosine_frequency))
             blocks.append(CoefficientBlock("bumps", self.common[:, 1 + k :].ravel()))
         else:
@@ -274,12 +275,12 @@ class Blocks:
         tempered = np.clip((log - self.middle) / self.width, -TEMPERATURE_LIMIT, TEMPERATURE_LIMIT)
         by_class = [tempered[..., None]]
         if self.shared_by_class > 1:
-            by_class.append(_cosines(_time(p, self.clock), CURVE))
+            by_class.append(_cosines(_time(p, self.variance_time), CURVE))
         if not self.has_few_classes:
             by_class.append(x[..., None])
         best, untied = _two_largest(p)
         top = np.ones((n, 2, SHIFT))
-        top[:, :, 1:] = _cosines(_time(p.max(axis=1), self.top_clock), SHIFT - 1)[:, None]
+        top[:, :, 1:] = _cosines(_time(p.max(axis=1), self.top_variance_time), SHIFT - 1)[:, None]
         top[~untied] = 0.0
         common = [np.ones((n, 1))]
         if self.has_few_classes:
@@ -287,13 +288,13 @@ class Blocks:
         elif self.axes is not None:
             common.append((x - np.asarray(self.origin)) @ self.axes)
         if self.bumps is not None:
-            common.append(np.exp(-0.5 * squares(np.sqrt(p), self.bumps) / self.reach))
+            common.append(np.exp(-0.5 * squares(np.sqrt(p), self.bumps) / self.bandwidth))
         return RowFeatures(log, np.concatenate(by_class, axis=2), best, top, np.concatenate(common, axis=1))
 
     def by_class_slice(self) -> slice:
         """Return which features of a class's score have coefficients of single classes too."""
         return (
-            slice(OWN[0], OWN[1] + 1)
+            slice(CLASS_COSINES[0], CLASS_COSINES[1] + 1)
             if self.has_few_classes
             else slice(self.shared_by_class, self.shared_by_class + 1)
         )
@@ -352,7 +353,7 @@ def _cosines(time: Array, count: int) -> Array:
     return out
 
 
-def _clock(p: Array, weight: Array) -> Array:
+def _variance_time(p: Array, weight: Array) -> Array:
     """Return knots (scores, times) of a time from 0 to 1 that runs with the information p (1 - p)."""
     order = np.argsort(p, axis=None, kind="stable")
     x, row_weight = p.ravel()[order], np.broadcast_to(weight, p.shape).ravel()[order]
@@ -364,9 +365,9 @@ def _clock(p: Array, weight: Array) -> Array:
     return np.stack([x[knots], cumulative_sums[knots]])
 
 
-def _time(p: Array, clock: Array) -> Array:
+def _time(p: Array, knots: Array) -> Array:
     """Return the time of scores; clipped, as interpolation between nearly equal scores may overflow."""
-    return np.asarray(np.clip(np.interp(p, *clock), 0.0, 1.0))
+    return np.asarray(np.clip(np.interp(p, *knots), 0.0, 1.0))
 
 
 def _placed(root: Array, weight: Array, count: int) -> tuple[Array, float]:
@@ -394,8 +395,10 @@ def _placed(root: Array, weight: Array, count: int) -> tuple[Array, float]:
     distances = squares(centres, centres)
     distances[np.diag_indices_from(distances)] = np.inf
     nearest = distances.min(axis=1)
-    reach = SOFTMAX.bump_width * float(np.median(nearest[np.isfinite(nearest)])) if len(centres) > 1 else 1.0
-    return centres, max(reach, SHORTEST)
+    bandwidth = (
+        SOFTMAX.bump_width * float(np.median(nearest[np.isfinite(nearest)])) if len(centres) > 1 else 1.0
+    )
+    return centres, max(bandwidth, SHORTEST)
 
 
 def squares(a: Array, b: Array) -> Array:

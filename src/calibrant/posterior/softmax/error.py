@@ -282,14 +282,14 @@ class CanonicalError:
         value = min(self._posterior_mean(self.parts[norm]), MAX_ERROR[norm])
         return float(np.sqrt(value)) if norm == "l2" else value
 
-    def _posterior_mean(self, part: ErrorForms | LocalErrorForms) -> float:
+    def _posterior_mean(self, forms: ErrorForms | LocalErrorForms) -> float:
         """Return P(gap) times the error given a gap, at least 0."""
-        return self.gap_probability * max(part.value, 0.0)
+        return self.gap_probability * max(forms.value, 0.0)
 
     @cached_property
     def class_values(self) -> Array:
         """E |eta_k - s_k| of each class; they sum to l1."""
-        each = np.array([self._posterior_mean(part) for part in self.by_class])
+        each = np.array([self._posterior_mean(forms) for forms in self.by_class])
         total = each.sum()
         return np.minimum(each * (self.value("l1") / total), 1.0) if total > 0 else each
 
@@ -310,11 +310,11 @@ class CanonicalError:
         return min(low, value), max(high, value)
 
     def _ends(
-        self, part: ErrorForms | LocalErrorForms, level: float, *, squared: bool = False
+        self, forms: ErrorForms | LocalErrorForms, level: float, *, squared: bool = False
     ) -> tuple[float, float]:
         """Return the ends of an interval at this level."""
         z = NormalDist().inv_cdf((1 + level) / 2)
-        return part.ends(z, self.gap_probability, Extension.of(squared=squared))
+        return forms.ends(z, self.gap_probability, Extension.of(squared=squared))
 
 
 def _posterior_errors(posterior: SoftmaxPosterior, theta: Array, n_subset: int) -> tuple[Array, Array]:
