@@ -1,6 +1,6 @@
 """What each departure of the paper, or of its authors' code, does to the numbers.
 
-    python benchmarks/departures.py [--write docs/findings.md]
+    python benchmarks/departures.py [--write docs/research/departures.md]
 
 "Estimating Expected Calibration Errors" (Posocco and Bonnefoy, 2021), its public code and calibrant differ in
 the points that docs/findings.md numbers. Here one convention at a time is exchanged for the other one, on the
