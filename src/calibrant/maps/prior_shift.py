@@ -395,6 +395,12 @@ class PriorShift(ScoreMap):
         restored._prior_draws, restored._draws = saved.prior_draws, saved.draws
         return restored
 
+    def __sklearn_is_fitted__(self) -> bool:
+        try:
+            return self._fitted() is not None
+        except InputError:
+            return False
+
     def __repr__(self) -> str:
         params = self.get_params()
         values = {name: params[name] for name in ("train", "target", "sampling", "class_weight")}
@@ -406,7 +412,9 @@ class PriorShift(ScoreMap):
     # --- private ---
 
     def _printed(self) -> Iterator[Block]:
-        yield "prior shift", "fitted" if hasattr(self, "_log_ratio") else "not fitted"
+        known = "the parameters are sufficient, fit() is not needed"
+        unfitted = known if self.__sklearn_is_fitted__() else "not fitted"
+        yield "prior shift", "fitted" if hasattr(self, "_log_ratio") else unfitted
         if not hasattr(self, "_log_ratio"):
             return
         yield "data", sample_size(self.n_)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable
+from numbers import Integral
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import check_consistent_length, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import _safe_split
@@ -125,7 +126,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.monotone = monotone
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, cluster: Any = None, **fit_params: Any
+    ) -> Self:
         """Fit the estimator and the calibrator.
 
         Parameters
@@ -137,14 +140,19 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         sample_weight : array of shape (N,), optional
             Importance weights, for the calibrator, and for the estimator if it takes them. Where metadata
             routing is enabled, each gets what it asks for.
+        cluster : array of shape (N,), optional
+            Cluster id of each row, if rows of a cluster depend on each other, for the calibrator (see
+            `Calibrator.fit`). The rows of a cluster stay in one fold if `cv` is an integer; any other `cv`
+            is used as it is.
         **fit_params
             For `fit` of the estimator; where metadata routing is enabled, for the splitter too.
         """
         self._check_choices()
-        inputs.same_rows(X=X, y=y, sample_weight=sample_weight)
+        inputs.same_rows(X=X, y=y, sample_weight=sample_weight, cluster=cluster)
         X, y = indexable(X, y)
         y = _labels(y)
-        check_consistent_length(X, y, sample_weight)
+        check_consistent_length(X, y, sample_weight, cluster)
+        cluster = None if cluster is None else np.asarray(cluster)
         to_fit, to_split = self._routed(sample_weight, fit_params)
         weight = None if sample_weight is None else _weights(sample_weight)
         if self._is_fitted_already():
@@ -152,7 +160,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             self.estimators_, rows = [self.estimator], [np.arange(len(y))]
             scores = [_scores(self.estimator, X)]
         else:
-            splits = self._splits(X, y, to_split)
+            splits = self._splits(X, y, cluster, to_split)
             parts = Parallel(n_jobs=self.n_jobs)(
                 delayed(_fold)(clone(self.estimator), X, y, train, test, to_fit, self.ensemble)
                 for train, test in splits
@@ -163,7 +171,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
                 self.estimators_ = [clone(self.estimator).fit(X, y, **to_fit)]
                 rows, scores = [np.concatenate(rows)], [np.concatenate(scores)]
         self.classes_ = np.asarray(getattr(self.estimators_[0], "classes_", np.unique(y)))
-        self._learn(scores, rows, y, weight)
+        self._learn(scores, rows, y, weight, cluster)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimators_[0], name):
                 setattr(self, name, getattr(self.estimators_[0], name))
@@ -256,14 +264,20 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
                 )
         return to_fit, {}
 
-    def _splits(self, X: Any, y: Array, to_split: Params) -> list[tuple[Array, Array]]:
+    def _splits(self, X: Any, y: Array, cluster: Array | None, to_split: Params) -> list[tuple[Array, Array]]:
         """Return the parts of each fold, checked before anything is fitted."""
         classes = np.unique(y)
         if len(classes) < 2:
             raise InputError("y", "hold two classes or more", y[0], got=f"1 class, {y[0]!s}")
+        cv = check_cv(self.cv, y, classifier=True)
+        if cluster is not None and isinstance(self.cv, Integral):
+            ids: dict[Any, int] = {}  # numbered, so that folds do not depend on their names
+            groups = [ids.setdefault(each, len(ids)) for each in cluster.tolist()]
+            if len(ids) < cv.n_splits:
+                raise InputError("cluster", f"have {cv.n_splits} distinct values or more, as cv", len(ids))
+            cv, to_split = StratifiedGroupKFold(cv.n_splits), {"groups": groups}
         splits = [
-            (np.arange(len(y))[train], np.arange(len(y))[test])
-            for train, test in check_cv(self.cv, y, classifier=True).split(X, y, **to_split)
+            (np.arange(len(y))[train], np.arange(len(y))[test]) for train, test in cv.split(X, y, **to_split)
         ]
         if not splits:
             raise InputError("cv", "make at least one split", self.cv)
@@ -290,7 +304,14 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             )
         return splits
 
-    def _learn(self, scores: list[Array], rows: list[Array], y: Array, weight: Array | None) -> None:
+    def _learn(
+        self,
+        scores: list[Array],
+        rows: list[Array],
+        y: Array,
+        weight: Array | None,
+        cluster: Array | None,
+    ) -> None:
         """Fit a calibrator to the scores of each model."""
         logits = not hasattr(self.estimators_[0], "predict_proba")
         self.scale_ = 1.0
@@ -310,11 +331,12 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
                 labels=classes,
                 pos_label=classes[1] if score.ndim == 1 else None,
             )
-            fold_weight = None if weight is None else weight[index]
+            given = {"sample_weight": weight, "cluster": cluster}
+            of_fold: Params = {name: each[index] for name, each in given.items() if each is not None}
             with explaining(y, classes), warnings.catch_warnings():
                 # Decision values are no probabilities, wherever they lie.
                 warnings.filterwarnings("ignore", "all values of y_prob lie in", InputWarning)
-                calibrator.fit(score / self.scale_, label[index], sample_weight=fold_weight)
+                calibrator.fit(score / self.scale_, label[index], **of_fold)
             self.calibrators_.append(calibrator)
 
     def _scored(self, X: Any) -> list[tuple[Calibrator, Array]]:
