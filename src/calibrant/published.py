@@ -49,6 +49,10 @@ _GRID = 2**14
 _CELLS = 2**16  # array elements worked on at once: small enough for the processor's cache
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def ece(
     y_true: ArrayLike, y_prob: ArrayLike, *, notion: str, estimator: str, pos_label: int | None = None
 ) -> float:

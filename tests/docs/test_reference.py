@@ -6,6 +6,7 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import calibrant
@@ -75,6 +76,45 @@ def test_a_public_name_is_documented(module, name, value):
     assert ">>> " in section(text, "Examples")
     if not getattr(value, "_is_protocol", False) and value is not calibrant.InputWarning:
         assert not undocumented(value, text)
+
+
+def test_a_module_lists_its_public_names():
+    for module in MODULES:
+        space = importlib.import_module(module)
+        assert sorted(dir(space)) == sorted(space.__all__)
+
+
+def results():
+    rng = np.random.default_rng(0)
+    score, scores = rng.random(60), rng.dirichlet(np.ones(3), 60)
+    y, label = (rng.random(60) < score).astype(int), (rng.random((60, 1)) > scores.cumsum(axis=1)).sum(axis=1)
+    few = {"n_resamples": 99}
+    yield calibrant.estimate(y, score, **few)
+    yield calibrant.estimate(label, scores, notion="classwise", **few).by_class
+    yield calibrant.estimate_by(y, score, y, **few)
+    yield calibrant.audit(y, score, {"y": y}, depth=1, min_rows=5, **few)
+    yield calibrant.compare(y, {"one": score, "other": score**2}, **few)
+    yield calibrant.compare_calibrators(score, y, methods=["platt"])
+    yield calibrant.recommend(score, repetitions=5)
+    assessment = calibrant.assess(y, score, **few)
+    yield from (assessment, assessment.verdict)
+    for function in ("reliability_curve", "reliability_diagram", "score_histogram", "regret_curve"):
+        yield getattr(calibrant, function)(y, score)
+    yield from (calibrant.regret(y, score, 0.2), calibrant.best_threshold(y, score, 0.2))
+    yield from (calibrant.risk_coverage(label, scores), calibrant.Cost.of(0.2, [0, 1]))
+    yield from (calibrant.Sketch().update(y, score), calibrant.Monitor("binary").update(y, score, at=1))
+    yield from (calibrant.Calibrator("platt").fit(score, y), calibrant.PriorShift(0.5).fit(score))
+
+
+def test_results_have_no_other_names_than_documented_ones(without_reference_estimators):
+    for result in results():
+        kind = type(result)
+        names = set().union(*(documented(inspect.cleandoc(base.__doc__ or "")) for base in kind.__mro__))
+        for name in set(filter(lambda name: not name.startswith("_"), dir(result))) - names:
+            value = inspect.getattr_static(kind, name, None)
+            value = getattr(value, "__func__", value)
+            described = (inspect.isfunction(value) or isinstance(value, property)) and value.__doc__
+            assert described, f"{kind.__name__}.{name}"
 
 
 @pytest.mark.parametrize(("module", "name", "value"), list(public()))

@@ -1,5 +1,6 @@
 """`class_names=` and `--class-names`: every result that names classes has the names that were given."""
 
+import inspect
 import json
 
 import numpy as np
@@ -185,6 +186,18 @@ def test_names_are_checked_in_every_function(names, message):
     for call in (*calls, lambda *rows, **more: calibrant.Sketch(**more).update(*rows)):
         with pytest.raises((ValueError, TypeError), match=message):
             call(ILL, RISK, class_names=names)
+
+
+def test_only_results_without_classes_have_no_names():
+    functions = {name: getattr(calibrant, name) for name in calibrant.__all__ if name.islower()}
+    parameters = {name: inspect.signature(f).parameters for name, f in functions.items() if callable(f)}
+    about_classes = {name: each for name, each in parameters.items() if "labels" in each}
+    assert {name for name, each in about_classes.items() if "class_names" not in each} == {
+        "ece",
+        "lce",
+        "mce",
+        "risk_coverage",
+    }
 
 
 def test_a_refused_update_leaves_the_sketch_as_it_was():

@@ -152,7 +152,13 @@ def count_steps(task: CalibrationTask) -> int:
 
 
 class ClassEstimates(ByClass[Estimate]):
-    """Estimates of all classes; errors and p-values are available without intervals, which take longest."""
+    """Estimates of all classes; errors and p-values are available without intervals, which take longest.
+
+    Attributes
+    ----------
+    errors : array
+        The calibration error of each class.
+    """
 
     def __init__(
         self, results: Mapping[Any, Any], errors: Array, tests: list[Callable[[], nulls.SimulatedNull]]

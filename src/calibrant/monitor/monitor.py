@@ -89,6 +89,8 @@ class Monitor(Page):
         Groups whose own evidence has exceeded their limit, and since when.
     cautions : tuple of str
         What may invalidate the guarantee.
+    settings : MonitorSettings
+        The parameters, and the classes and the notion of the first batch.
 
     See Also
     --------
