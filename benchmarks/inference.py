@@ -42,7 +42,7 @@ def measured(function):
 
 
 def network(n, classes, temperature, rng):
-    """Labels, and the scores of a network that is too sure by a temperature, in single precision."""
+    """Labels, and the scores of a network that is overconfident by a temperature, in single precision."""
     score = np.empty((n, classes), dtype=np.float32)
     label = np.empty(n, dtype=np.intp)
     often = rng.standard_normal(classes)

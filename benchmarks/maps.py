@@ -269,7 +269,7 @@ def _pairs(p: Array) -> Array:
 
 
 def _first_two(p: Array) -> Array:
-    """The first and the second choice trade probability, the more or the less by how sure the first is."""
+    """The first and the second choice trade probability, depending on the confidence."""
     order = np.argsort(-p, axis=1)
     first, second = order[:, :1], order[:, 1:2]
     away = 0.6 * np.take_along_axis(p, second, 1) * np.sin(4 * np.pi * np.take_along_axis(p, first, 1))

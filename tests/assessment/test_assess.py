@@ -725,7 +725,7 @@ def test_single_scores_below_a_half_under_confidence_get_a_caution_that_names_co
     below = int((sure < 0.5).sum())
     told = f"{below} scores below 0.5 count as 1 - score, the confidence in the other class."
     found = calibrant.assess(correct, sure, notion="confidence", rng=0).cautions
-    assert any(text.startswith(told) and "the notion correctness" in text for text in found)
+    assert any(text.startswith(told) and "notion='correctness'" in text for text in found)
     sums = calibrant.Sketch("confidence").update(correct, sure).assess(rng=0).cautions
     assert any(text.startswith("Scores below 0.5 count as 1 - score") for text in sums)
     quiet = [

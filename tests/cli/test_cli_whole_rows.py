@@ -56,7 +56,7 @@ def test_other_estimators_have_an_interval_and_other_measures_print_the_number_a
     assert result.stdout == f"{calibrant.ece(*rows, estimator='skce', **about):.4f}\n"
     refused = run("check", path, "--max-ece", "1", "--notion", "canonical", "--estimator", "skce")
     assert refused.exit_code == 2
-    assert "which the interval is for" in refused.output
+    assert "estimate the ECE" in refused.output
     other = run("ece", path, "--notion", "canonical", "--estimator", "uniform:15")
     assert "'softmax', 'dirichlet', 'variational', 'skce'" in other.output
 

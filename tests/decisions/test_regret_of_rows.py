@@ -22,7 +22,7 @@ def _few_simulations(monkeypatch):
 
 
 def sample(n=150, classes=3, seed=0, power=0.4):
-    """Return labels and scores that are too sure."""
+    """Return labels and overconfident scores."""
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.ones(classes), n)
     truth = p**power / (p**power).sum(axis=1, keepdims=True)

@@ -23,7 +23,7 @@ ARRAYS = ("confidence", "coverage", "accuracy", "low", "high", "band_low", "band
 
 
 def pairs(n=400, seed=0, values=None):
-    """Return whether answers were right, and how sure they were."""
+    """Return correctness and confidence of answers."""
     rng = np.random.default_rng(seed)
     sure = rng.uniform(0.4, 1, n) if values is None else rng.choice(values, n)
     return (rng.random(n) < sure**1.5).astype(int), sure
@@ -253,7 +253,7 @@ def test_how_sure_a_row_is_depends_on_what_is_given():
     np.testing.assert_allclose(found.accuracy, by_hand.accuracy)
     assert calibrant.risk_coverage(three, table, notion="top:2", rng=0).accuracy[-1] > found.accuracy[-1]
     for notion in ("binary", "classwise"):
-        with pytest.raises(InputError, match="be about how sure a prediction was: confidence, correctness"):
+        with pytest.raises(InputError, match="be a type of confidence calibration: confidence, correctness"):
             calibrant.risk_coverage(label, score, notion=notion)
     with pytest.raises(InputError, match="one score at a time"):
         calibrant.risk_coverage(three, table, notion="canonical")
@@ -283,7 +283,7 @@ def test_a_sketch_keeps_whole_cells():
     same(
         calibrant.Sketch("correctness").update(right, sure).risk_coverage(rng=0), kept(right, sure), rtol=1e-6
     )
-    with pytest.raises(InputError, match="be about how sure a prediction was"):
+    with pytest.raises(InputError, match="be a type of confidence calibration"):
         calibrant.Sketch("binary").update(right, sure).risk_coverage()
 
 

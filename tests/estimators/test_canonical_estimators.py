@@ -295,10 +295,10 @@ def test_names_are_read_and_printed():
     [
         (
             "uniform:15",
-            "compare whole vectors of scores: 'auto', .*; uniform:15 compares one score at a time",
+            "be an estimator of canonical calibration: 'auto', .*; uniform:15 is an estimator of one score",
         ),
-        ("v", "v compares one score at a time"),
-        (BetaKernel(0.1), "beta-kernel:0.1 compares one score at a time"),
+        ("v", "v is an estimator of one score"),
+        (BetaKernel(0.1), "beta-kernel:0.1 is an estimator of one score"),
         ("dirichelt", "did you mean 'dirichlet'"),
         ("dirichlet:", "a parameter after its colon"),
         ("dirichlet:-1", "bandwidth must be a number of at least 1e-05, got '-1' in 'dirichlet:-1'"),
@@ -318,7 +318,7 @@ def test_other_estimators_are_refused_in_words(estimator, words):
 
 
 def test_values_that_are_no_estimators_are_refused():
-    with pytest.raises(InputTypeError, match="fits whole vectors"):
+    with pytest.raises(InputTypeError, match="of an estimator of canonical calibration"):
         resolve_canonical(15)
 
 

@@ -552,7 +552,7 @@ def test_a_value_with_fit_is_an_estimator_that_says_what_it_defines():
             return 0.25
 
     assert calibrant.ece(labels, score, estimator=Own()) == 0.25
-    with pytest.raises(ValueError, match="a measure of its own"):
+    with pytest.raises(ValueError, match="a different measure"):
         calibrant.estimate(labels, score, estimator=Own())
 
 

@@ -11,7 +11,7 @@ from calibrant.maps.folds import cross_fitted, folds_of
 
 
 def sharpened(n, seed=0):
-    """Scores that are too sure, and their outcomes."""
+    """Overconfident scores and their outcomes."""
     rng = np.random.default_rng(seed)
     odds = rng.normal(0, 1, n)
     outcome = rng.random(n) < 1 / (1 + np.exp(-odds))

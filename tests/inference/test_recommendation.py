@@ -387,9 +387,9 @@ BAD = [
     ([0.2, 0.3], {"estimators": []}, "estimators must not be empty"),
     ([0.2, 0.3], {"estimators": ["l:15", "l:15"]}, "estimators must have different names, got 'l:15' twice"),
     ([0.2, 0.3], {"estimators": ["unifrom"]}, "did you mean 'uniform'?"),
-    ([0.2, 0.3], {"estimators": ["auto", "smooth"]}, "smooth, a measure of its own"),
-    ([0.2, 0.3], {"estimators": ["ks"]}, "ks, a measure of its own"),
-    ([0.2, 0.3], {"estimators": {"mine": "kuiper"}}, "kuiper, a measure of its own"),
+    ([0.2, 0.3], {"estimators": ["auto", "smooth"]}, "smooth, a different measure"),
+    ([0.2, 0.3], {"estimators": ["ks"]}, "ks, a different measure"),
+    ([0.2, 0.3], {"estimators": {"mine": "kuiper"}}, "kuiper, a different measure"),
     ([0.2, 0.3], {"n_boot": 3}, "recommend() got an unexpected keyword argument 'n_boot'"),
     (
         [0.2, 0.3],

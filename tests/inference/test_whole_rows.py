@@ -152,8 +152,8 @@ def test_beyond_twelve_classes_it_is_called_a_lower_bound():
     ("options", "word"),
     [
         ({"norm": "max"}, "'l1', 'l2', 'mul'"),
-        ({"estimator": "uniform:15"}, "compares one score at a time"),
-        ({"estimator": "skce"}, "which the interval is for, got skce, a measure of its own"),
+        ({"estimator": "uniform:15"}, "is an estimator of one score"),
+        ({"estimator": "skce"}, "estimate the ECE, got skce, a different measure"),
         ({"cluster": np.arange(250) // 2}, "one score at a time"),
     ],
 )

@@ -447,13 +447,13 @@ def test_rounded_rows_are_told_to_be_divided_by_their_sum():
 
 @pytest.mark.parametrize("row", [(0.9, 0.2, 0.4), (0.1, 0.1, 0.1), (1.0, 1.0, 0.0)])
 def test_rows_of_sigmoids_are_called_multi_label_and_never_sent_to_softmax(row):
-    with refuses(f"got {sum(row):.9g} at row 1", "(multi-label), ask about each column") as caught:
+    with refuses(f"got {sum(row):.9g} at row 1", "(multi-label), measure each column") as caught:
         predictions([0, 1], [[0.5, 0.5, 0.0], row])
     assert "softmax" not in str(caught.value)
 
 
 def test_several_labels_a_row_are_called_multi_label():
-    with refuses("y_true must be one-dimensional", "(multi-label), ask about each column"):
+    with refuses("y_true must be one-dimensional", "(multi-label), measure each column"):
         predictions([[1, 0, 1], [0, 1, 0]], [[0.9, 0.2, 0.4], [0.1, 0.8, 0.1]])
 
 

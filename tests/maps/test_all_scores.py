@@ -19,7 +19,7 @@ MANY = [name for name, method in METHODS.items() if method.fit_multiclass]
 
 
 def rows(n=300, c=3, seed=0, temperature=2.0):
-    """Scores of a network that is too sure."""
+    """Scores of an overconfident network."""
     rng = np.random.default_rng(seed)
     z = 1.5 * rng.standard_normal((n, c))
     truth, score = module.softmax(z), module.softmax(temperature * z)

@@ -294,7 +294,7 @@ def test_a_batch_that_is_refused_changes_nothing():
         ((y, None), {}, "y_prob"),
         ((np.r_[np.nan, y[1:]], p), {}, "y_true"),
         ((matrix(50)), {}, "y_prob|columns|labels|y_true"),
-        ((Sketch("confidence").update(*matrix(50)), None), {"groups": None}, "first batch asked"),
+        ((Sketch("confidence").update(*matrix(50)), None), {"groups": None}, "classes of the first batch"),
         ((Sketch(),), {"groups": None}, "hold rows"),
         (({"a": 3},), {"groups": None}, "a sketch for each group"),
         ((Sketch().update(y, p),), {}, "groups must be left out for a sketch"),

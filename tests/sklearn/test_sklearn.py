@@ -324,7 +324,7 @@ def test_several_outputs_are_refused():
     [
         ({"notion": "confidense"}, "did you mean 'confidence'"),
         ({"notion": "canonical", "norm": "max"}, "norm must be one of 'l1', 'l2', 'mul', got 'max'"),
-        ({"notion": "canonical", "estimator": "uniform:10"}, "compare whole vectors of scores"),
+        ({"notion": "canonical", "estimator": "uniform:10"}, "be an estimator of canonical calibration"),
         ({"norm": "mul"}, "norm must be one of"),
         ({"estimator": "unifrom:10"}, "did you mean 'uniform'"),
         ({"norm": "L1"}, "norm must be one of"),

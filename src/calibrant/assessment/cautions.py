@@ -87,8 +87,8 @@ def cautions(assessment: Assessment, seen: DataFacts) -> Iterator[str]:
         many = "Scores" if seen.mirrored is None else counted(seen.mirrored, "score")
         verb = "counts" if seen.mirrored == 1 else "count"
         yield (
-            f"{many} below 0.5 {verb} as 1 - score, the confidence in the other class. If these are pairs, "
-            "was it right and how sure was it, ask for the notion correctness."
+            f"{many} below 0.5 {verb} as 1 - score, the confidence in the other class. For pairs of "
+            "correctness and confidence use notion='correctness'."
         )
     if assessment.n < UNEVEN_WEIGHTS * assessment.rows:
         rows, n = counted(assessment.rows, "row"), count(round(assessment.n))
@@ -259,7 +259,7 @@ def _decided(problems: Sequence[Cells]) -> bool:
 
 
 def _may_be_pairs(notion: Notion, data: Predictions | Sketch) -> bool:
-    """Tell whether labels and single scores may be meant as "was it right" and "how sure was it"."""
+    """Return whether labels and single scores may be pairs of correctness and confidence."""
     vector = data.score.ndim == 1 if isinstance(data, Predictions) else data.is_vector
     return vector and notion.top > 0 and are_usual(data.labels)
 

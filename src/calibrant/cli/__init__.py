@@ -27,14 +27,14 @@ _HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class Stopped(click.ClickException):
-    """Someone pressed Ctrl-C."""
+    """The program was stopped by Ctrl-C."""
 
     exit_code = 130
 
 
 @contextmanager
 def _one_line(ctx: click.Context) -> Iterator[None]:
-    """Say what is wrong in one line, and nothing when nobody reads on."""
+    """Print an error as one line, and nothing if the reader of a pipe has stopped."""
     try:
         yield
     except click.UsageError as error:
@@ -51,7 +51,7 @@ def _one_line(ctx: click.Context) -> Iterator[None]:
 
 
 class Main(click.Group):
-    """Commands whose exit code means the same wherever their words go."""
+    """Group of commands whose exit codes do not depend on where the output is written."""
 
     def main(  # type: ignore[override]
         self, args: Any = None, prog_name: str | None = None, *, standalone_mode: bool = True, **extra: Any
@@ -91,17 +91,17 @@ class Main(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""\b
 Exit codes:
-  0    done; check: within the limit
-  1    check: above the limit; monitor: alarm; demo, experiment: an error
-  2    bad input or usage
-  3    check: inconclusive
+  0    done; check, compare, audit: within the limit; monitor: no alarm
+  1    check, compare, audit: above the limit; monitor: alarm; demo, experiment: error
+  2    invalid input or usage
+  3    check, compare, audit: inconclusive
   130  stopped by Ctrl-C""",
 )
 @click.version_option(
     package_name="calibrant", prog_name="calibrant", message=f"%(prog)s %(version)s ({compiled.in_use()})"
 )
 def main() -> None:
-    """Measure how far a classifier's scores are from being probabilities.
+    """Measure and correct the calibration of classifiers.
 
     \b
     Examples:

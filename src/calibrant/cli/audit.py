@@ -1,4 +1,4 @@
-"""The command that finds segments in which the scores are off."""
+"""The command that finds miscalibrated segments."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from calibrant.cli.output import (
 from calibrant.cli.source import read_source
 
 SEGMENTS = "Columns, separated by commas, whose values and combinations of values are segments."
-LIMIT = "Largest absolute gap of a segment; its interval decides, and the exit code says how."
+LIMIT = "Largest allowed absolute gap of a segment; sets the exit code by the intervals."
 EXITS = (
-    "Exit codes: 0 done, 2 bad input or usage; with --max-gap 0 the gaps of all segments are within the "
-    "limit, 1 that of a segment is not, 3 inconclusive."
+    "Exit codes: 0 done, 2 invalid input or usage; with --max-gap 0 the gaps of all segments are within the "
+    "limit, 1 one is not, 3 inconclusive."
 )
 POSITIVE_INTEGER: dict[str, Any] = {"type": click.IntRange(1), "show_default": True}
 
@@ -37,8 +37,8 @@ POSITIVE_INTEGER: dict[str, Any] = {"type": click.IntRange(1), "show_default": T
 @click.option(
     "--segments", "by", metavar="COLUMNS", multiple=True, required=True, callback=columns, help=SEGMENTS
 )
-@click.option("--depth", default=2, **POSITIVE_INTEGER, help="Columns combined at most.")
-@click.option("--min-rows", default=30, **POSITIVE_INTEGER, help="Smallest size of a segment.")
+@click.option("--depth", default=2, **POSITIVE_INTEGER, help="Largest number of columns that are combined.")
+@click.option("--min-rows", default=30, **POSITIVE_INTEGER, help="Smallest number of rows of a segment.")
 @options(*DATA, "class_names", "cluster", "notion", "level", "seed")
 @click.option(
     "--n-resamples",
@@ -46,7 +46,7 @@ POSITIVE_INTEGER: dict[str, Any] = {"type": click.IntRange(1), "show_default": T
     default=9999,
     show_default=True,
     metavar="N",
-    help="Data sets simulated.",
+    help="Number of simulated data sets.",
 )
 @click.option("--max-gap", type=click.FloatRange(0, 1), metavar="LIMIT", help=LIMIT)
 @click.option("--markdown", is_flag=True, help="Print a Markdown table of all segments.")
@@ -56,10 +56,10 @@ def audit(
     file: str, depth: int, min_rows: int, max_gap: float | None, markdown: bool, out: Path | None,
     as_json: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Find the segments in PATH whose scores are off, and those that differ from the others.
+    """Find the segments in PATH that are miscalibrated, and those that differ from the others.
 
-    Each segment is tested against calibrated scores, and against one common recalibration of all
-    rows. p-values and intervals allow for the number of segments.
+    Each segment is tested for calibration, and for calibration after one common recalibration of all
+    rows. P-values and intervals are adjusted for the number of segments.
 
     \b
     Examples:

@@ -15,12 +15,12 @@ from calibrant.cli.source import CommandInput, has_matrix, name_of, read_rows, r
 if TYPE_CHECKING:
     from calibrant import Calibrator
 
-METHOD = "auto averages over maps by the evidence for each, and with little of it leaves the scores alone"
+METHOD = "auto is a Bayesian average over calibration maps that includes the unchanged scores"
 
 
 @click.group()
 def calibrate() -> None:
-    """Turn scores into probabilities: fit a map, apply it, compare maps.
+    """Fit, apply and compare calibrators, which map scores to probabilities.
 
     \b
     Examples:
@@ -35,19 +35,19 @@ def calibrate() -> None:
 @click.option(
     "--notion",
     metavar="NAME",
-    help="What is mapped: one column of scores (class), each class by itself (classwise), the largest score "
-    "(confidence).  [default: class for one column, otherwise all classes together]",
+    help="Fit to one column of scores (binary), to each class separately (classwise) or to the largest score "
+    "(confidence).  [default: binary for one column, otherwise all classes together]",
 )
 @click.option(
-    "--method", default="auto", show_default=True, metavar="NAME", help=f"The map: {METHOD}; or one by name."
+    "--method", default="auto", show_default=True, metavar="NAME", help=f"Calibration method; {METHOD}."
 )
-@output("-o", "--out", what="Where to write the map, as JSON.", required=True)
+@output("-o", "--out", what="Path of the calibrator, a JSON file.", required=True)
 @options("quiet")
 def fit(file: str, method: str, out: Path, **given: Any) -> None:
-    """Fit a map to the labels and scores in PATH, which the model must not have been trained on.
+    """Fit a calibrator to labels and scores in PATH, which the model must not have been trained on.
 
-    Files too large for memory are read as sums, one column of scores or --notion classwise or
-    confidence. A map of all classes together needs the rows.
+    Large files are read as sums with one column of scores, --notion classwise or --notion confidence. A
+    calibrator of all classes together needs the rows.
 
     \b
     Examples:
@@ -90,9 +90,13 @@ def _about(calibrator: Calibrator) -> str:
 @click.option("--name", default="calibrated", show_default=True, help="Name of the new column or columns.")
 @click.option("--interval", is_flag=True, help="Add an interval for each probability: _low and _high.")
 @click.option(
-    "--level", type=float, default=0.95, show_default=True, help="Its level: 0.5, 0.8, 0.9, 0.95 or 0.99."
+    "--level",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="Level of the interval: 0.5, 0.8, 0.9, 0.95 or 0.99.",
 )
-@output("-o", "--out", what="Where to write the rows: CSV, Parquet or Arrow by its suffix.", required=True)
+@output("-o", "--out", what="Path of the output: CSV, Parquet or Arrow, by the suffix.", required=True)
 @options("quiet")
 def apply(
     map_file: str,
@@ -104,13 +108,12 @@ def apply(
     out: Path,
     **given: Any,
 ) -> None:
-    """Write the rows of PATH with calibrated probabilities beside their scores.
+    """Write the rows of PATH with calibrated probabilities added.
 
-    The scores are the columns that the map was fitted to, unless --scores names others. All columns
-    stay as they are. The new one is called calibrated; with several classes there is one for each,
-    such as calibrated_cat. Rows are read and written in pieces, so files may be of any
-    size. The output is there whole or not at all: after a stop, the command starts from the first
-    row again.
+    The scores are the columns that the calibrator was fitted to, unless --scores names others. All
+    columns are kept. The new column is named calibrated; with several classes there is one for each,
+    such as calibrated_cat. Rows are read and written in batches, so files may be of any size. The output
+    is written atomically. After an interruption the command starts again from the first row.
 
     \b
     Examples:
@@ -149,15 +152,21 @@ def apply(
     "methods",
     multiple=True,
     metavar="NAME",
-    help="A map to compare; may be repeated.  [default: all that apply]",
+    help="A method to compare; may be repeated.  [default: all that apply]",
 )
-@click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Parts of the rows.")
+@click.option(
+    "--folds",
+    type=click.IntRange(2),
+    default=5,
+    show_default=True,
+    help="Number of folds of the cross-validation.",
+)
 @options("level", "seed", "json", "quiet")
 def compare(file: str, methods: tuple[str, ...], folds: int, as_json: bool, **given: Any) -> None:
-    """Compare maps on rows of FILE that they have not seen, each with leaving the scores alone.
+    """Compare calibration methods with each other and with the unchanged scores on held-out rows of FILE.
 
-    The rows fall into folds; those of each fold are mapped by what the others taught. Printed are log
-    loss, Brier score and calibration error with intervals, and paired differences.
+    The methods are cross-validated. The output has log loss, Brier score and calibration error with
+    intervals, and paired differences.
 
     \b
     Examples:

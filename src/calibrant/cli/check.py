@@ -1,4 +1,4 @@
-"""The command that gates a build on calibration, on what it costs, or on a change from a baseline."""
+"""The command that compares calibration with limits, for use as a release gate."""
 
 from __future__ import annotations
 
@@ -169,25 +169,25 @@ def _limit(name: str, what: str) -> Callable[[F], F]:
 
 
 @click.command(
-    epilog="Exit codes: 0 within all limits, 1 outside of one, 2 bad input or usage, 3 inconclusive: an "
-    "interval lies on both sides of its limit."
+    epilog="Exit codes: 0 within all limits, 1 outside of a limit, 2 invalid input or usage, 3 inconclusive "
+    "(an interval lies on both sides of its limit)."
 )
 @options("path")
-@_limit("max-ece", "The error that is allowed, such as 0.05.")
-@_limit("max-regret", "What acting on the scores may cost per row more than it must, in the unit of --cost.")
+@_limit("max-ece", "Largest allowed calibration error, such as 0.05.")
+@_limit("max-regret", "Largest allowed decision regret per row, in the unit of --cost.")
 @options("cost")
-@_limit("max-oe", "Ratio of observed to expected outcomes that is allowed, such as 1.25, and its inverse.")
-@_limit("max-excess-log-loss", "Log loss per row that recalibration may remove.")
-@click.option("--baseline", metavar="OLD", help="Rows or sketch of an earlier model or sample.")
-@_limit("max-worse", "By how much the error may exceed that of --baseline.")
+@_limit("max-oe", "Largest allowed ratio of observed to expected outcomes, or its inverse, such as 1.25.")
+@_limit("max-excess-log-loss", "Largest allowed reduction of the log loss per row by recalibration.")
+@click.option("--baseline", metavar="OLD", help="File of rows or sketch of an earlier model or sample.")
+@_limit("max-worse", "Largest allowed difference from the error of --baseline.")
 @options(*DATA, "groups", "class_names", "cluster", "notion", "estimator", "norm", "level", "seed")
 @click.option(
     "--inconclusive",
     type=click.Choice(("pass", "fail")),
-    help="What an interval on both sides of the limit counts as.  [default: exit code 3]",
+    help="Result if an interval lies on both sides of its limit.  [default: exit code 3]",
 )
-@output("--junit", "junit_path", what="Write a JUnit report too.")
-@output("--markdown", "markdown_path", what="Write a summary in Markdown too.")
+@output("--junit", "junit_path", what="Also write a JUnit report.")
+@output("--markdown", "markdown_path", what="Also write a summary in Markdown.")
 @options("json", "quiet")
 def check(
     file: str,
@@ -200,16 +200,16 @@ def check(
 ) -> None:
     """Fail if the calibration error or the decision regret of PATH exceeds a limit.
 
-    The interval decides, not the estimate: the check passes if its upper end is within the limit
-    and fails if its lower end is above. In between there are too few rows to tell. Of several limits
-    the worst result counts.
+    The confidence interval decides, not the estimate. The check passes if the upper end is within the
+    limit, fails if the lower end is above, and is inconclusive otherwise. With several limits the worst
+    result sets the exit code.
 
-    --baseline compares with other rows: paired if labels are the same row by row, otherwise as
-    independent samples. With --groups every group is compared with the limits, by intervals that
-    hold together, and one group that fails makes the check fail.
+    With --baseline rows are paired if the labels are the same row by row, and otherwise treated as
+    independent samples. With --groups every group is compared with the limits, with simultaneous
+    intervals, and the check fails if any group fails.
 
-    The decision always uses the interval of the default estimator, so that it does not depend on
-    --estimator. The value of another estimator is printed beside it.
+    The decision always uses the interval of the default estimator. The value of another --estimator is
+    printed in addition.
 
     \b
     Examples:

@@ -58,8 +58,8 @@ def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
 
 
 @click.command(
-    epilog="Exit codes: 0 done, 2 bad input or usage; with --max-worse 0 no model is worse than the "
-    "baseline by more than that, 1 some model is, 3 inconclusive."
+    epilog="Exit codes: 0 done, 2 invalid input or usage; with --max-worse 0 all differences from the "
+    "baseline are within the limit, 1 one is above it, 3 inconclusive."
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
@@ -68,19 +68,17 @@ def _models(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
     callback=_models,
     multiple=True,
     metavar="NAME=SPEC",
-    help="A model of the one FILE: its name and its columns of scores. To be repeated.",
+    help="Name of a model in the one FILE, and its columns of scores. May be repeated.",
 )
 @click.option(
     "--baseline", metavar="NAME", help="Model that the others are compared with.  [default: the first]"
 )
-@click.option(
-    "--unpaired", is_flag=True, help="The files are independent samples: other rows, each with its labels."
-)
+@click.option("--unpaired", is_flag=True, help="The files are independent samples with different rows.")
 @click.option(
     "--max-worse",
     type=float,
     metavar="LIMIT",
-    help="How much larger than that of the baseline an error may be; the exit code says whether it is.",
+    help="Largest allowed difference from the error of the baseline; sets the exit code.",
 )
 @options(*DATA, "class_names", "cluster", "notion", "estimator", "norm", "level", "seed", "n_resamples")
 @options("json")
@@ -104,10 +102,10 @@ def compare(
 ) -> None:
     """Compare the calibration of models, or of one model on several samples.
 
-    Either several files with the same labels in the same order, or one file with the scores of
-    several models, each named by --model. Files of other rows are compared with --unpaired, and so
-    are sketches. With --correct and --confidence each file has its own answers, right or wrong, which
-    are paired by row, or by --cluster where each file has that column.
+    The input is several files with the same labels in the same order, or one file with the scores of
+    several models, each named by --model. Use --unpaired for files with different rows; sketches are
+    always unpaired. With --correct and --confidence each file has its own answers. They are paired by
+    row, or by --cluster if each file has that column.
 
     \b
     Examples:

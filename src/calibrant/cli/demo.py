@@ -1,4 +1,4 @@
-"""The demonstration: handwritten digits, and a forest that is surer than it says."""
+"""The demonstration: handwritten digits and an underconfident random forest."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def digits() -> tuple[Array, Array]:
     what="Where to write the report.",
 )
 @seed()
-@quiet("Print only where the report is.")
+@quiet("Print only the path of the report.")
 @click.pass_context
 def demo(ctx: click.Context, /, out: Path, seed: int, quiet: bool) -> None:
-    """Train a random forest on handwritten digits, assess its scores, write the report.
+    """Train a random forest on handwritten digits, assess its scores and write the report.
 
     Needs the extra: pip install 'calibrant[demo]'.
     """

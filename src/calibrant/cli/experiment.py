@@ -1,4 +1,4 @@
-"""The command line of the experiment: run it, draw it, print it, check what the paper claims."""
+"""The commands of the experiment."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 
 @click.group("experiment", context_settings={"help_option_names": ["-h", "--help"]})
 def group() -> None:
-    """Measure estimators against models whose true calibration error is known.
+    """Compare estimators on models whose true calibration error is known.
 
-    The experiment of "Estimating Expected Calibration Errors": draw Gaussian mixtures, train small
-    classifiers on them, find the true error of each with millions of rows, and see how far every
-    estimator is from it on samples of 30 to 500 rows.
+    This is the experiment of "Estimating Expected Calibration Errors". It draws Gaussian mixtures, trains
+    small classifiers on them, computes the true error of each from millions of rows, and measures the
+    error of every estimator on samples of 30 to 500 rows.
 
     \b
-    Start here; it takes a few seconds:
+    An example that takes a few seconds:
       calibrant experiment run --preset smoke --out run
       calibrant experiment table run
       calibrant experiment figure run
@@ -80,10 +80,14 @@ def group() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
     metavar="DIR",
-    help="Folder of the run: new, or one to resume.",
+    help="Folder of the run, new or to be resumed.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(-1), default=1, show_default=True, help="Models at a time; -1: every core."
+    "--jobs",
+    type=click.IntRange(-1),
+    default=1,
+    show_default=True,
+    help="Models computed in parallel; -1: one per core.",
 )
 @click.option("--backend", metavar="NAME", help="A joblib backend: loky (the default), threading, ...")
 @click.option(
@@ -95,10 +99,10 @@ def group() -> None:
     "--estimators",
     callback=_names,
     metavar="A,B,...",
-    help="Instead of the paper's fifteen and auto: names such as l:10, ac:sqrt or d:0.1, "
-    "or your own as package.module.MyEstimator (a class, value or function).",
+    help="Estimators, such as l:10, ac:sqrt or d:0.1, or custom ones as package.module.MyEstimator (a class, "
+    "value or function).  [default: auto and the fifteen of the paper]",
 )
-@click.option("--extra-estimators", callback=_names, metavar="A,B,...", help="Beside the fifteen and auto.")
+@click.option("--extra-estimators", callback=_names, metavar="A,B,...", help="Additional estimators.")
 @click.option(
     "--notion",
     "notions",
@@ -110,7 +114,7 @@ def group() -> None:
     "--families",
     callback=_names,
     metavar="A,B,...",
-    help="Of logistic, naive-bayes, svc, forest, or your own as package.module.function.",
+    help="logistic, naive-bayes, svc, forest, or custom ones as package.module.function.",
 )
 @click.option(
     "--means",
@@ -118,10 +122,12 @@ def group() -> None:
     help="Means of the mixtures: uniform in [-1, 1] as in the authors' code, "
     "or in [0, 1] as in the paper's text.  [default: code]",
 )
-@click.option("--sizes", callback=_sizes, metavar="N,N,...", help="Rows of a sample.")
-@click.option("--repetitions", type=click.IntRange(1), metavar="N", help="Samples of each size.")
-@click.option("--holdout", type=click.IntRange(1), metavar="N", help="Rows that give the truth.")
-@quiet("Print only where the table is, and failures.")
+@click.option("--sizes", callback=_sizes, metavar="N,N,...", help="Numbers of rows of a sample.")
+@click.option("--repetitions", type=click.IntRange(1), metavar="N", help="Number of samples of each size.")
+@click.option(
+    "--holdout", type=click.IntRange(1), metavar="N", help="Number of rows that determine the true error."
+)
+@quiet("Print only the path of the table, and failures.")
 def run(
     preset: str,
     out: Path,
@@ -132,11 +138,11 @@ def run(
     means: str | None,
     **changes: Any,
 ) -> None:
-    """Compute every model of a preset, or of what the options make of it.
+    """Compute all models of a preset, which the options can change.
 
-    Results go to DIR, a file for each model. No number depends on --jobs, on --backend or on how
-    often the run was interrupted. Estimators, families and other parts of your own are imported
-    from the current directory or from what is installed.
+    Results are written to DIR, with a file for each model. They do not depend on --jobs, --backend or
+    interruptions. Custom estimators and families are imported from the current directory or from
+    installed packages.
 
     \b
     Examples:
@@ -196,7 +202,7 @@ _run = click.argument("folder", type=FOLDER, metavar="DIR")
 def figure(folder: Path, out: Path | None, reading: str | None) -> None:
     """Draw the paper's Figure 2 and its corrected readings from the run in DIR.
 
-    A run that is not finished is drawn from the models it has.
+    For an unfinished run the models that are available are used.
 
     \b
     Examples:
@@ -249,23 +255,23 @@ def figure1(out: Path, seed: int) -> None:
     "-o",
     "--out",
     suffixes=(".csv", ""),
-    what="Where the CSV of every reading goes.  [default: DIR/summary.csv]",
+    what="Path of a CSV file with all readings.  [default: DIR/summary.csv]",
 )
 @click.option(
     "--reading",
     type=click.Choice(READINGS),
     default="corrected",
     show_default=True,
-    help="published: the authors' estimators against the paper's truth. corrected: calibrant's "
-    "against the exact one. normalised: those errors over the truth.",
+    help="published: the authors' estimators and the paper's true error. corrected: the estimators of "
+    "calibrant and the exact true error. normalised: these errors divided by the true error.",
 )
 def table(folder: Path, out: Path | None, reading: str) -> None:
-    """Print how far each estimator is from the truth, and save the whole summary.
+    """Print the accuracy of each estimator, and save the summary.
 
-    The error is the 95th percentile of the absolute error over repeated samples of n rows, and of
-    those the median over the models of the run in DIR. Beside it are two baselines that look at no
-    data, zero and the constant that is best in hindsight; the skill against the latter; and how often
-    of two models the one with the larger true error has the larger estimate.
+    The error is the 95th percentile of the absolute error over repeated samples of n rows, as a median
+    over the models of the run in DIR. There are two baselines without data: zero, and the constant that
+    is best in hindsight. The skill is relative to the latter. The last table has the share of pairs of
+    models whose estimates are in the order of the true errors.
     """
     out = out or folder / "summary.csv"
     check_runs([folder], out)
@@ -282,11 +288,11 @@ def table(folder: Path, out: Path | None, reading: str) -> None:
 
 @group.command()
 @_run
-@output("-o", "--out", what="Write it here too.")
+@output("-o", "--out", what="Also write the table to this file.")
 def claims(folder: Path, out: Path | None) -> None:
-    """Check what the paper claims about its Figure 2 against the run in DIR.
+    """Check the claims of the paper about its Figure 2 with the run in DIR.
 
-    Prints a Markdown table: each claim, whether it holds in each reading, and the numbers that decide.
+    Prints a Markdown table of the claims, with the result and the numbers for each reading.
     """
     check_runs([folder], out)
     with working():
@@ -312,18 +318,18 @@ def _three_numbers(ctx: click.Context, param: click.Parameter, value: str) -> tu
 
 @group.command()
 @click.argument("folders", type=FOLDER, nargs=-1, required=True, metavar="DIR...")
-@output("-o", "--out", what="Write it here; as JSON if the name ends in .json.  [default: print it]")
-@click.option("--json", "as_json", is_flag=True, help="JSON in place of Markdown.")
+@output("-o", "--out", what="Path of the output, JSON if the suffix is .json.  [default: print it]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of Markdown.")
 @click.option(
     "--repetitions",
     callback=_three_numbers,
     default="100,60,20",
     show_default=True,
     metavar="A,B,C",
-    help="Samples of 200, 1000 and 10000 rows on the families with a known bound.",
+    help="Numbers of samples of 200, 1000 and 10000 rows on the families with a known bound.",
 )
-@click.option("--no-exact", is_flag=True, help="Leave those families out.")
-@seed("Seed of their samples.")
+@click.option("--no-exact", is_flag=True, help="Leave out the families with a known bound.")
+@seed("Seed of the samples of these families.")
 @quiet()
 def leaderboard(
     folders: tuple[Path, ...],

@@ -1,4 +1,4 @@
-"""Commands on one file: calibration error, frequency at a score, decision regret, estimator to use."""
+"""Commands on one file: estimate, curve, recommend and regret."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ TABLES = (".csv",)
 @options("path", "by", *DATA, "class_names", "cluster", "notion", "estimator")
 @norm(largest=True)
 @options("level")
-@click.option(
-    "--simultaneous", is_flag=True, help="Widen the intervals so that those of all cells hold together."
-)
+@click.option("--simultaneous", is_flag=True, help="Make the intervals simultaneous over all cells.")
 @options("seed", "n_resamples", "json")
 @click.option("--latex", "format_of_table", flag_value="latex", help="Print a LaTeX table (booktabs).")
 @click.option("--markdown", "format_of_table", flag_value="markdown", help="Print a Markdown table.")
@@ -61,11 +59,11 @@ def estimate(
     out: Path | None,
     **given: Any,
 ) -> None:
-    """Print the calibration error of the scores in PATH, with its interval.
+    """Print the calibration error of the scores in PATH with a confidence interval and a test.
 
-    PATH is CSV, JSON lines, Parquet, Arrow or NPZ, a folder or a pattern of such files, or - for
-    standard input. Label and scores are found by the names of the columns, or said by --label and
-    --scores. --by prints a table with a line for each cell. The commands ece and estimate are the same.
+    PATH is a CSV, JSON lines, Parquet, Arrow or NPZ file, a folder or a pattern of such files, or - for
+    standard input. Columns of labels and scores are recognised by name, or set by --label and --scores.
+    --by prints a table with a line for each cell. The commands ece and estimate are the same.
 
     \b
     Examples:
@@ -102,7 +100,7 @@ def estimate(
 
 
 def _tell_error(file: str, as_json: bool, given: dict[str, Any]) -> None:
-    """Print the calibration error of a path; with its interval if it has one."""
+    """Print the calibration error of a path, with its interval if it has one."""
 
     def measured(source: CommandInput) -> tuple[dict[str, Any], str]:
         from calibrant.estimators.base import estimator_for
@@ -144,7 +142,7 @@ def _scores(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
 
 
 def _bandwidth(ctx: click.Context, param: click.Parameter, value: str | None) -> str | float | None:
-    """Read the name of a rule, or a number; the library says which rules there are."""
+    """Read the name of a rule or a number; the library checks the name."""
     try:
         return None if value is None else float(value)
     except ValueError:
@@ -153,7 +151,9 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 @click.command(epilog=EXITS)
 @options("path")
-@click.option("--at", callback=_scores, multiple=True, metavar="SCORE", help="Score, or several; 0.5,0.83.")
+@click.option(
+    "--at", callback=_scores, multiple=True, metavar="SCORE", help="One score or several, as in 0.5,0.83."
+)
 @options(*DATA, "class_names", "cluster", "notion", "level", "seed", "json")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the whole curve as CSV.")
 @output(
@@ -165,17 +165,15 @@ def _bandwidth(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option(
     "--method",
     type=click.Choice(("bayes", "density")),
-    help="The posterior behind the error, as in the report, or the paper's ratio of densities.  "
+    help="Bayesian model average, as in the report, or the paper's ratio of densities.  "
     "[default: bayes; density with --bandwidth]",
 )
-@click.option(
-    "--simultaneous", is_flag=True, help="Widen the band so that it holds the whole curve, not each score."
-)
+@click.option("--simultaneous", is_flag=True, help="Make the band simultaneous over all scores.")
 @click.option(
     "--bandwidth",
     callback=_bandwidth,
     metavar="RULE",
-    help="Of the density: silverman, scott, isj or a number.  [default: silverman]",
+    help="Bandwidth of --method density: silverman, scott, isj or a number.  [default: silverman]",
 )
 @options("quiet")
 def curve(
@@ -189,10 +187,10 @@ def curve(
     bandwidth: str | float | None,
     **given: Any,
 ) -> None:
-    """Print the reliability curve of the scores in PATH: observed frequency, interval and rows by score.
+    """Print the reliability curve of the scores in PATH: frequency, interval and effective sample size.
 
-    --at prints the frequency at given scores only. If scores are few and repeat, the curve has the scores
-    that occur, and none between them.
+    --at prints the frequency at given scores only. If there are few distinct scores, the curve is defined
+    at these scores only.
 
     \b
     Examples:
@@ -299,10 +297,10 @@ def _table(curves: Mapping[Any, ReliabilityCurve]) -> str:
     "estimators",
     multiple=True,
     metavar="NAME",
-    help="An estimator to rank; may be repeated.  [default: nine of them]",
+    help="An estimator to rank; may be repeated.  [default: nine estimators]",
 )
 @click.option(
-    "--n", type=click.IntRange(1), metavar="N", help="Rows to measure on.  [default: those of FILE]"
+    "--n", type=click.IntRange(1), metavar="N", help="Number of rows of a sample.  [default: that of FILE]"
 )
 @options("class_names", "seed", "json", "quiet")
 def recommend(
@@ -312,7 +310,7 @@ def recommend(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Rank estimators on the scores in FILE, where the true error is simulated and so known.
+    """Rank estimators on the scores in FILE, by simulations with a known true error.
 
     No labels are needed.
 
@@ -355,10 +353,10 @@ def recommend(
 )
 @options("json", "quiet")
 def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) -> None:
-    """Print what is lost by acting on the scores in PATH instead of on calibrated ones.
+    """Print the decision regret: the extra cost of acting on the scores in PATH instead of calibrated ones.
 
-    With --cost at these costs, in their unit, and what the best threshold on the scores as they are would
-    save; without it at every threshold, and where most is lost.
+    With --cost the regret is in the unit of the costs, and the best threshold on the unchanged scores is
+    printed too. Without it the regret is computed at every threshold.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""The command that watches calibration over time."""
+"""The command that monitors calibration over time."""
 
 from __future__ import annotations
 
@@ -143,29 +143,33 @@ def _rows(monitor: Monitor, period: Period, given: dict[str, Any], table: Any) -
     return [each[chosen] for each in source.rows], options | {"missing": settings["missing"]}
 
 
-@click.command(epilog="Exit codes: 0 no alarm, 1 alarm, 2 bad input or usage.")
+@click.command(epilog="Exit codes: 0 no alarm, 1 alarm, 2 invalid input or usage.")
 @options("path", *DATA, "groups", "cluster", "notion")
 @click.option("--time", metavar="COLUMN", help="Column of dates or times, of a single table.")
 @click.option("--every", type=click.Choice(tuple(PERIODS)), default="day", show_default=True, help="Period.")
 @click.option("--alpha", type=float, help="Largest probability of a false alarm.  [default: 0.05]")
-@click.option("--tolerance", type=float, help="Difference in log-odds that is allowed.  [default: 0]")
-@click.option("--reference", type=int, metavar="N", help="Compare with the first N periods, not the scores.")
+@click.option("--tolerance", type=float, help="Allowed difference in log-odds.  [default: 0]")
+@click.option(
+    "--reference", type=int, metavar="N", help="Compare with the first N periods instead of the scores."
+)
 @click.option("--delay", type=float, metavar="DAYS", help="Days after which all labels are known.")
-@click.option("--horizon", type=int, metavar="N", help="Periods to be fastest within.  [default: 365]")
-@output("--state", what="Where to keep what was read, so that the next run reads new periods only.")
-@click.option("--now", metavar="TIME", help="The present, for --delay.  [default: the clock]")
+@click.option(
+    "--horizon", type=int, metavar="N", help="Periods within which a change is most expected.  [default: 365]"
+)
+@output("--state", what="File with the state, so that the next run reads new periods only.")
+@click.option("--now", metavar="TIME", help="Present time, for --delay.  [default: the system time]")
 @output("-o", "--out", what="Where to write the page.  [default: PATH's name with -monitor.html]")
 @options("json", "quiet")
 def monitor(
     file: str, time: str | None, every: str, state: Path | None, now: str | None, out: Path | None,
     as_json: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Watch the calibration of PATH over time, and raise an alarm when it changes.
+    """Monitor the calibration of PATH over time, and raise an alarm when it changes.
 
-    PATH are files, sketches or partitions whose paths hold a date, such as dt=2026-05-04/part.parquet, or
-    one table with --time. The probability of a false alarm is at most --alpha however often the command
-    runs. With --state a period is read once; one that has changed since is refused. Rows that came later go
-    into a period of their own.
+    PATH is a set of files, sketches or partitions with a date in their paths, such as
+    dt=2026-05-04/part.parquet, or one table with --time. The probability of a false alarm is at most --alpha
+    for any number of runs. With --state each period is read once, and a period that has changed since is
+    refused. Late rows must form their own period.
 
     \b
     Examples:
@@ -206,7 +210,7 @@ def monitor(
                 rows, options = _rows(watched, period, given, table)
                 same = watched._read(period.at, *rows, **options)[1].digest == known[period.at].digest
             if not same:
-                hint = "rows that came later must be a period of their own"
+                hint = "late rows must form their own period"
                 raise Refused(f"{period.at}: has changed since it was read; {hint}")
         with Bar("reading", given["quiet"]) as bar:
             for done, period in enumerate(fresh, 1):

@@ -20,10 +20,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz")
 #: Kinds of logs of evaluations of language models.
 LOGS = ("lm-eval", "inspect")
-EXITS = "Exit codes: 0 done, 2 bad input or usage."
+EXITS = "Exit codes: 0 done, 2 invalid input or usage."
 #: Formats of pages, which may go to a device without any suffix too.
 PAGES = (".html", ".htm", "")
-#: The columns of a file that are asked about.
+#: Options about the columns of a file.
 DATA = (
     "label",
     "scores",
@@ -42,18 +42,18 @@ LARGEST = 1 << 20
 
 
 class Reproducible(click.Command):
-    """A command that keeps the words it was given, so that a page can show the command that makes it."""
+    """A command that stores its arguments, so that a report can show the command that made it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the words, then parse them."""
+        """Store the arguments, then parse them."""
         ctx.meta[__name__] = list(args)
         return super().parse_args(ctx, args)
 
 
 def command_line(ctx: click.Context, command: str | None = None, only: Collection[str] | None = None) -> str:
-    """Return a `Reproducible` command as someone else would type it: options given, files without folders.
+    """Return the command line of a `Reproducible` command, with the given options and file names only.
 
-    `command` is another one, which takes some of the same parameters, and `only` are the names of these.
+    `command` is another command, and `only` the names of the parameters that both commands have.
     """
     given, _, _ = ctx.command.make_parser(ctx).parse_args(list(ctx.meta[__name__]))
     words = ["calibrant", *(command or ctx.command.name or "").split()]
@@ -76,7 +76,7 @@ def command_line(ctx: click.Context, command: str | None = None, only: Collectio
 def output(
     *names: str, what: str, folder: bool = False, suffixes: tuple[str, ...] = (), **settings: Any
 ) -> Callable[[F], F]:
-    """Make an option for a file, or a folder, that a command writes; of a file, in which formats."""
+    """Make an option for a file or a folder that a command writes, with the allowed suffixes of a file."""
     kind = click.Path(file_okay=not folder, dir_okay=folder, path_type=Path)
     if suffixes:
         settings["callback"] = partial(_written, suffixes)
@@ -93,14 +93,14 @@ def _written(
 
 
 def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
-    """Refuse before any work a file in a format that is not written."""
+    """Raise an error for a suffix that is not supported."""
     if path.suffix.lower() not in suffixes:
         kinds = ", ".join(filter(None, suffixes))
         raise click.BadParameter(f"{path.name} ends in none of {kinds}, which are written", param_hint="'-o'")
 
 
 def seed(what: str = "Seed of the simulations.") -> Callable[[F], F]:
-    """Make the option for the seed of what is drawn."""
+    """Make the option for the random seed."""
     return click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help=what)
 
 
@@ -112,12 +112,12 @@ def norm(*, largest: bool = False) -> Callable[[F], F]:
         type=click.Choice(("l1", "l2", *(("max",) if largest else ()), "mul")),
         default="l1",
         show_default=True,
-        help=f"{what} or, of --notion canonical, label-weighted mean (mul) of the gap.",
+        help=f"{what} or, with --notion canonical, label-weighted mean (mul) of the gap.",
     )
 
 
 def quiet(what: str = "No progress.") -> Callable[[F], F]:
-    """Make the option that keeps a command from saying more than it must."""
+    """Make the option that reduces the output."""
     return click.option("-q", "--quiet", is_flag=True, help=what)
 
 
@@ -132,7 +132,7 @@ def column(role: str, what: str) -> Callable[[F], F]:
 
 
 def _single_value(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | None:
-    """Refuse an option that is given several times, of which the last would hold in silence."""
+    """Raise an error for an option that is given several times."""
     if len(value) > 1:
         hint = "; for groups of several columns join them into one" * (param.name == "groups")
         raise click.BadParameter(f"it names one column, got {', '.join(value)}{hint}")
@@ -157,12 +157,12 @@ def _log(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
 
 
 def _pair(function: F) -> F:
-    function = column("confidence", "Column that says how sure a prediction was.")(function)
-    return column("correct", "Column that says whether a prediction was right.")(function)
+    function = column("confidence", "Column of the confidence of each prediction.")(function)
+    return column("correct", "Column of the correctness of each prediction.")(function)
 
 
 def _cost(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-    """Read numbers, or a file; the library says what is wrong with the costs themselves."""
+    """Read numbers or a file; the library checks the values."""
     if value is None:
         return None
     from calibrant.decisions import cost_from_text
@@ -206,7 +206,7 @@ def names_file(class_names: str | None) -> str | None:
 
 
 def read_class_names(text: str | None) -> list[str] | None:
-    """Read names separated by commas, or those of a file, one a line."""
+    """Read names separated by commas, or a file with one name per line."""
     if text is None:
         return None
     if names_file(text) is None:
@@ -237,45 +237,41 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "pos_label": click.option(
         "--pos-label",
         metavar="LABEL",
-        help="The class that a single column of scores, or --notion binary, is of.",
+        help="Class of a single column of scores, or of --notion binary.",
     ),
-    "sample_weight": column(
-        "sample-weight", "Column of importance weights, on any scale, whole numbers or not."
-    ),
-    "counts": column(
-        "counts", "Column that says how many equal rows each row stands for, as in an aggregated table."
-    ),
+    "sample_weight": column("sample-weight", "Column of importance weights, on any scale."),
+    "counts": column("counts", "Column of the number of equal rows that each row represents."),
     "by": click.option(
         "--by",
         metavar="COLUMNS",
         multiple=True,
         callback=columns,
-        help="Columns, separated by commas, of which each combination of values is a cell of a table.",
+        help="Columns, separated by commas; each combination of their values is a cell of the table.",
     ),
     "drop_missing": click.option(
-        "--drop-missing", is_flag=True, help="Leave out rows without a label, and say how many these are."
+        "--drop-missing", is_flag=True, help="Leave out rows without a label, and print their number."
     ),
     "log": click.option(
         "--from",
         "log",
         metavar="KIND",
         callback=_log,
-        help="PATH holds logs of evaluations: lm-eval or inspect; after a colon the metric or the scorer, as "
-        "in lm-eval:acc_norm. Their columns are correct, confidence, model, benchmark and question.",
+        help="Read evaluation logs of lm-eval or inspect, with the metric or the scorer after a colon, as in "
+        "lm-eval:acc_norm. The columns are correct, confidence, model, benchmark and question.",
     ),
-    "groups": column("groups", "Column of groups to look at one by one."),
-    "cluster": column("cluster", "Column that says which rows belong together: patients, users, questions."),
+    "groups": column("groups", "Column of groups; results are given for each group."),
+    "cluster": column("cluster", "Column of cluster ids, such as patients, users or questions."),
     "format": click.option(
         "--format", type=click.Choice(FORMATS), help="Format of FILE.  [default: by suffix or first bytes]"
     ),
     "notion": click.option(
         "--notion",
         metavar="NAME",
-        help="What is compared: the score of one class with its frequency (binary), that of every class "
-        "(classwise), the largest score with the accuracy (confidence) or with that of each predicted class "
-        "(top-label), the sum of the k largest with how often the label is among them (top:k), how sure with "
-        "whether it was right (correctness), or all scores at once with the frequencies of all classes "
-        "(canonical).  "
+        help="Type of calibration. Compare the score of one class with its frequency (binary), of every "
+        "class (classwise), the largest score with the accuracy (confidence), for each predicted class "
+        "(top-label), the sum of the k largest scores with how often the label is among them (top:k), a "
+        "confidence with correctness (correctness), or all scores together with the frequencies of all "
+        "classes (canonical).  "
         "[default: binary for one column, otherwise confidence]",
     ),
     "estimator": click.option(
@@ -283,17 +279,17 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         default="auto",
         show_default=True,
         metavar="NAME",
-        help="Estimator, such as uniform:15, adaptive or density; of --notion canonical softmax, dirichlet, "
-        "variational:<map> or skce.",
+        help="Estimator, such as uniform:15, adaptive or density; with --notion canonical softmax, "
+        "dirichlet, variational:<calibrator> or skce.",
     ),
     "norm": norm(),
     "cost": click.option(
         "--cost",
         metavar="COST",
         callback=_cost,
-        help="What decisions cost: a threshold (0.2), the costs of a false alarm and of a miss (1:9), or a "
-        "file: CSV with a column of classes and one for each action, or JSON with a matrix that has a row "
-        "for each class, or {action: {class: cost}}.",
+        help="Costs of decisions: a threshold (0.2), the costs of a false alarm and of a miss (1:9), or a "
+        "file. A CSV file has a column of classes and one for each action. A JSON file has a matrix with a "
+        "row for each class, or {action: {class: cost}}.",
     ),
     "level": click.option(
         "--level", type=float, default=0.95, show_default=True, help="Level of the interval."
@@ -309,8 +305,8 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "class_names": click.option(
         "--class-names",
         metavar="NAMES",
-        help="Names of the classes in the order of the columns: separated by commas, or a file with one a "
-        "line.",
+        help="Names of the classes in the order of the columns: separated by commas, or a file with one name "
+        "per line.",
     ),
     "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     "quiet": quiet(),

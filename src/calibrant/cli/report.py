@@ -40,10 +40,10 @@ from calibrant.cli.source import name_of, read_source, stem_of
     "--tolerance",
     type=float,
     help="Calibration error up to which scores are trusted.  "
-    "[default: 0.02; of an outcome rarer than 4 %, half of its base rate]",
+    "[default: 0.02, or half of the base rate if that is below 4 %]",
 )
-@output("--json", "as_json", what="Write the numbers as JSON too.")
-@quiet("Print only where the report is.")
+@output("--json", "as_json", what="Also write the numbers as JSON.")
+@quiet("Print only the path of the report.")
 @click.pass_context
 def report(
     ctx: click.Context,
@@ -56,7 +56,7 @@ def report(
     tolerance: float | None,
     **given: Any,
 ) -> None:
-    """Assess the scores in PATH and write a report that opens in any browser.
+    """Assess the scores in PATH and write a self-contained HTML report.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def report(
       calibrant report predictions.csv --label target --scores 'p_*' --groups country
       calibrant report predictions.parquet --name "Spam filter, May" --cost 1:9 -o may.html --json may.json
 
-    A report that exists is overwritten.
+    An existing report is overwritten.
     """
     where = out or Path(f"{stem_of(file)}-report.html")
     check_outputs([file, names_file(given["class_names"])], where, as_json, format=given["format"])

@@ -1,4 +1,4 @@
-"""Commands that make sketches of files, add them up, and show what they hold."""
+"""Commands that make, merge and show sketches."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from calibrant.inputs.wording import count, number
 
 @click.group()
 def sketch() -> None:
-    """Keep the sums of predictions in small files: make them, add them up, show what they hold.
+    """Make, merge and show sketches, which store sums instead of rows.
 
-    Every command that takes a PATH takes sketches too, and adds up several.
+    Every command with a PATH accepts one sketch or several, and merges them.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def _write(total: Any, out: Path) -> None:
 @output("-o", "--out", what="Where to write the sketch.", required=True)
 @options("quiet")
 def make(file: str, out: Path, **given: Any) -> None:
-    """Sum up the rows of files, folders or patterns; memory does not grow with them.
+    """Make a sketch of the rows of files, folders or patterns, in constant memory.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def make(file: str, out: Path, **given: Any) -> None:
 @paths("SKETCH...")
 @output("-o", "--out", what="Where to write the sum.", required=True)
 def merge(file: str, out: Path) -> None:
-    """Add up sketches of the same notion and classes.
+    """Merge sketches of the same notion and classes.
 
     \b
     Examples:
@@ -80,10 +80,10 @@ def merge(file: str, out: Path) -> None:
 @paths("SKETCH...")
 @options("json", "quiet")
 def show(file: str, as_json: bool, quiet: bool) -> None:
-    """Print what sketches hold, one line each, and their calibration error.
+    """Print a line for each sketch.
 
-    Printed are rows with and without a label, mean score, frequency of the outcome, accuracy and ECE,
-    whose interval calibrant ece prints.
+    The columns are rows with and without a label, mean score, frequency of the outcome, accuracy and ECE.
+    calibrant ece prints the interval of the ECE.
 
     \b
     Examples:

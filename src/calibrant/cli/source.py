@@ -48,11 +48,11 @@ NAMED = (
     "regret_curve",
     "reliability_curve",
 )
-#: The notion of a pair of columns: whether a prediction was right, and how sure it was.
+#: The notion of a pair of columns: correctness and confidence.
 OF_PAIRS = "correctness"
 #: Columns and options of pairs.
 PAIR = ("correct", "confidence")
-#: What logs tell of the columns that they become, so that these are not named again.
+#: Options that logs determine, so that they cannot be given.
 KNOWN_OF_LOGS = ("label", "scores", *PAIR, "format")
 
 
@@ -74,7 +74,7 @@ def words() -> Words:
             "missing": "give --drop-missing to leave out rows without a label",
             "labels": "name the columns after their classes, as in p_cat",
             "pos_label": "give --pos-label",
-            "notion": "ask for --notion classwise or confidence",
+            "notion": "use --notion classwise or confidence",
             "names": "name each once",
             "ece": "calibrant ece prints it",
             "percent": "or give --percent",
@@ -432,7 +432,7 @@ def _of_sketches(file: str, files: Sequence[str], given: dict[str, Any]) -> Comm
     if not sketch.totals.rows:
         raise Refused(f"{file}: is a sketch of no rows")
     if given["notion"] is not None and get_notion(given["notion"]) != get_notion(sketch.notion):
-        raise Refused(f"{file}: is a sketch of --notion {sketch.notion}, and cannot be asked for another")
+        raise Refused(f"{file}: is a sketch of --notion {sketch.notion}, and has no other notion")
     about = origin(file, sketch.totals.rows, sketch.totals.dropped) | {"read": "sums"}
     return _of_sums({None: sketch}, about, name_of(file))
 
@@ -511,7 +511,7 @@ def read_source(
 
 def _check_pos_label(source: CommandInput, given: dict[str, Any]) -> None:
     if given["pos_label"] is not None and not (source.vector or source.notion.is_binary):
-        raise Refused("--pos-label asks about one class of several: add --notion binary")
+        raise Refused("--pos-label selects one class of several: add --notion binary")
 
 
 def _few_rows(notion: str | None) -> CommandInput:

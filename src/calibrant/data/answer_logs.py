@@ -46,7 +46,7 @@ def read_answers(
     percent: bool = False,
     missing: Literal["raise", "drop"] = "raise",
 ) -> dict[str, Array]:
-    """Read logs of language model evaluations: whether each answer was right, and how sure the model was.
+    """Read the correctness and the confidence of answers from logs of language model evaluations.
 
     Of multiple choice in lm-evaluation-harness, the probabilities of the choices are the softmax of their
     log-likelihoods, and the largest one is the confidence. Other answers need a confidence in the log.

@@ -28,7 +28,7 @@ SCORES = (
 )
 # Scores, or predicted labels: taken where no other column may be the scores, and not if all are 0 or 1.
 PREDICTIONS = ("y_pred",)
-# Whether a prediction was right, and how sure it was: columns that go together.
+# Columns of pairs of correctness and confidence.
 CORRECT, CONFIDENCE = ("correct", "is_correct"), ("confidence", "conf")
 # A column for each class: p_cat, prob_0, y_prob_1, or p0, p1.
 _FAMILY = re.compile(
@@ -144,7 +144,7 @@ class ColumnRoles:
 
     @property
     def are_pairs(self) -> bool:
-        """Whether label and scores are named as pairs: was it right, how sure was it."""
+        """Whether the columns are named as pairs of correctness and confidence."""
         named = self.label is not None and _plain(self.label) in CORRECT
         return named and len(self.scores.names) == 1 and _plain(self.scores.names[0]) in CONFIDENCE
 
@@ -325,7 +325,7 @@ def _obvious(header: ColumnHeader, used: set[str], *, in_order: bool) -> Scores:
 
 
 def _are_pairs(header: ColumnHeader, right: Sequence[str]) -> bool:
-    """Return whether the columns say how sure and how right predictions were, and hold no other scores."""
+    """Return whether the columns are pairs of correctness and confidence, without other scores."""
     names = [_plain(name) for name in header.file_names]
     others = any(name in SCORES for name in names) or any(map(class_column, header.file_names))
     return len(right) == 1 and sum(name in CONFIDENCE for name in names) == 1 and not others

@@ -247,7 +247,7 @@ def risk_coverage_of(task: CalibrationTask, *, level: float = 0.95, rng: Any = 0
     """Compute the risk-coverage curve of a task; see `calibrant.risk_coverage`."""
     level, seed = inputs.level(level), inputs.seeded(rng)
     if not task.notion.reading.about_confidence:
-        rule = "be about how sure a prediction was: confidence, correctness or top:k"
+        rule = "be a type of confidence calibration: confidence, correctness or top:k"
         raise InputError("notion", rule, task.notion.name)
     levels = _ConfidenceLevels.of(task)
     nodes = _spread_indices(levels.coverage, NODES)

@@ -288,8 +288,8 @@ def resolve(estimator: Any, *, shared: bool = False, vectors: bool = False) -> E
     >>> resolve("uniform:15", vectors=True)
     Traceback (most recent call last):
         ...
-    calibrant.InputError: estimator must compare whole vectors of scores: 'auto', ...;
-    uniform:15 compares one score at a time
+    calibrant.InputError: estimator must be an estimator of canonical calibration: 'auto',
+    ...; uniform:15 is an estimator of one score
     """
     from calibrant.estimators import registry
 
@@ -300,7 +300,9 @@ def resolve(estimator: Any, *, shared: bool = False, vectors: bool = False) -> E
     if isinstance(estimator, str):
         return registry.parse(estimator, shared=shared, vectors=vectors)
     if vectors:
-        raise InputTypeError("estimator", "be a name or a value that fits whole vectors of scores", estimator)
+        raise InputTypeError(
+            "estimator", "be a name or a value of an estimator of canonical calibration", estimator
+        )
     from calibrant.estimators.foreign import Foreign, Function
 
     if isinstance(estimator, SupportsFit) and not isinstance(estimator, type):

@@ -152,7 +152,7 @@ def parse(text: str, *, shared: bool = False, vectors: bool = False) -> Estimato
 
 def other_kind(text: str, *, vectors: bool) -> InputError:
     """Return the error for an estimator of one score if vectors are compared, or the other way round."""
-    single, vector = "one score at a time", "whole vectors of scores"
+    single, vector = "an estimator of one score", "an estimator of canonical calibration"
     wanted, given_kind = (vector, single) if vectors else (single, vector)
-    rule = f"compare {wanted}: {show('auto', *estimator_names(vectors=vectors))}"
-    return InputError("estimator", rule, text, hint=f"{text} compares {given_kind}")
+    rule = f"be {wanted}: {show('auto', *estimator_names(vectors=vectors))}"
+    return InputError("estimator", rule, text, hint=f"{text} is {given_kind}")

@@ -120,10 +120,8 @@ def _estimate(
     """Estimate the calibration error from validated arguments."""
     chosen = resolve(estimator, shared=task.notion.classwise, vectors=task.notion.canonical)
     if not chosen.measures_ece:
-        rule = "estimate the ECE, which the interval is for"
-        raise inputs.InputError(
-            "estimator", rule, chosen, got=f"{chosen}, a measure of its own", advice="ece"
-        )
+        rule = "estimate the ECE"
+        raise inputs.InputError("estimator", rule, chosen, got=f"{chosen}, a different measure", advice="ece")
     if task.notion.canonical:
         options: dict[str, Any] = {"level": level, "each_level": each_level, "n_resamples": n_resamples}
         if len(task.labels) > 2:
@@ -139,8 +137,8 @@ def _estimate(
     if not task.notion.classwise:
         return _estimate_single(task, plan)
     if task.designs is not None and len(task.labels) > MANY:
-        rule = f"go with at most {MANY} classes where each of them is asked about"
-        hint = "the confidence, or one class, can be asked about"
+        rule = f"go with at most {MANY} classes for class-wise calibration"
+        hint = "use confidence or binary"
         raise inputs.InputError("cluster", rule, got=f"{len(task.labels)} classes", hint=hint)
     return _estimate_classwise(task, plan)
 

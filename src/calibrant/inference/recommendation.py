@@ -232,7 +232,7 @@ def _estimators_by_name(estimators: Any, notion: Notion) -> dict[str, Estimator]
     for name, description in pairs:
         chosen = resolve(description, shared=notion.classwise)
         if not chosen.measures_ece:
-            got = f"{chosen}, a measure of its own"
+            got = f"{chosen}, a different measure"
             raise inputs.InputError("estimators", "estimate the ECE", chosen, got=got)
         name = str(chosen) if name is None else str(name)
         if name in by_name:

@@ -55,14 +55,14 @@ PYTHON = Words(
         "percent": "or pass percent=True",
         "ignored": "pass y_true[y_true != -100] and y_prob[y_true != -100]",
         "missing": 'pass missing="drop" to leave out rows without a label',
-        "notion": 'ask for notion="classwise" or "confidence"',
+        "notion": 'use notion="classwise" or "confidence"',
         "names": "pass a mapping from names to estimators",
-        "ece": "ask ece() for it",
+        "ece": "use ece()",
         "scores": "these may be predicted labels: name the scores by scores=",
         "sketch": "calibrant.Sketch.load reads it",
         "whole": "ece(), estimate(), compare() and assess() measure canonical calibration in memory",
         "sample_weight": "for importance weights pass sample_weight=",
-        "rows": "ask estimate(), compare() or assess() about rows in memory",
+        "rows": "use estimate(), compare() or assess() with rows in memory",
     }
 )
 

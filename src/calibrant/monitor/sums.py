@@ -29,7 +29,7 @@ def of_sketches(at: Any, sketches: Mapping[Any, Sketch], subject: Subject | None
     for other in map(Subject.of, known.values()):
         expected, got = ((each.notion, each.classes) for each in (subject, other))
         if expected != got:
-            rule = f"ask what the first batch asked, {expected[0]} of {expected[1]}"
+            rule = f"have the notion and the classes of the first batch, {expected[0]} of {expected[1]}"
             raise InputError("sketch", rule, got=f"{got}")
     total = sum(others, start=first)
     sums = {group: _of_sketch(sketch) for group, sketch in known.items()}

@@ -133,7 +133,7 @@ class SketchHeader(Serializable):
         if rows.positive is not None and rows.positive >= classes:
             raise InputError("rows.positive", f"be below {classes}, the number of classes", rows.positive)
         if get_notion(self.notion).is_binary and rows.positive is None:
-            raise InputError("rows.positive", "name the class that is asked about", None)
+            raise InputError("rows.positive", "name the class of the scores", None)
         if rows.vector and (classes, rows.positive) != (2, 1):
             raise InputError("rows.vector", "be false unless scores are of the second of two classes", True)
         if rows.cells != self.layout.uniform:

@@ -268,7 +268,7 @@ class Sketch(Printed):
         weighted = not data.counts
         if self._cells is not None and weighted != self.weighted:
             kinds = ("rows or counts", "importance weights")
-            hint = "start a sketch of its own for them"
+            hint = "start another sketch for them"
             got = f"{kinds[weighted]} after {kinds[self.weighted]}"
             raise inputs.InputError("sample_weight", "be given in all updates or in none", got=got, hint=hint)
         if data.weight is not None and weighted:
@@ -384,7 +384,7 @@ class Sketch(Printed):
         base, more = (self, other) if self._cells is not None else (other, self)
         if holding and self._cells is not None and base._subject != more._subject:
             raise ValueError(
-                f"sketches must ask about the same classes, got {base._subject!r} and {more._subject!r}"
+                f"sketches must have the same classes, got {base._subject!r} and {more._subject!r}"
             )
         total.labels, total.positive, total._vector = base.labels, base.positive, base._vector
         if more.labels and base._vector != more._vector:

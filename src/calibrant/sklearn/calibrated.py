@@ -80,9 +80,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     Warns
     -----
     InputWarning
-        If rows seem to be scored by a model that was fitted on them: a split whose parts overlap, or a fitted
-        model that makes no mistake where it expects many. Other such scores look like any others. So far as
-        they are better than those of new rows, predictions will be too sure.
+        If rows seem to be scored by a model that was fitted on them: the parts of a split overlap, or a
+        fitted model makes no mistake on rows although it expects many. Other cases are not detected, and the
+        predictions are then overconfident.
 
     See Also
     --------
@@ -298,7 +298,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         if seen:
             warnings.warn(
                 f"cv holds out {seen} rows that it also trains on: scores of rows that a model was fitted on "
-                "are too good, and the calibrated probabilities will be too sure",
+                "are too good, and the calibrated probabilities will be overconfident",
                 InputWarning,
                 stacklevel=3,
             )
@@ -425,7 +425,7 @@ def _caution_if_seen(score: Array, y: Array, classes: Array) -> None:
         warnings.warn(
             f"the model is right on each of {len(y)} rows, although by its own probabilities it expects "
             f"about {expected:.0f} mistakes: if it was fitted on these rows, the calibrated probabilities "
-            "will be too sure; pass rows it has not seen, or an estimator that is not fitted",
+            "will be overconfident; pass other rows, or an estimator that is not fitted",
             InputWarning,
             stacklevel=3,
         )

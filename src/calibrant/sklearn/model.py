@@ -23,7 +23,7 @@ def probabilities(estimator: Any, X: Any) -> tuple[Any, tuple[Any, ...] | None]:
     if isinstance(score, list) or isinstance(classes, list):
         raise ValueError(
             f"estimator must have one output, got {len(score)} matrices from predict_proba; "
-            "ask calibrant.ece about each"
+            "call calibrant.ece for each"
         )
     if np.ndim(score) == 2 and np.shape(score)[1] == 1:
         known = "" if classes is None else f", {classes[0]!s}"

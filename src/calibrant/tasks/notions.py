@@ -447,7 +447,7 @@ class TopScores(Notion):
         """Raise an error if k is not less than the number of classes: the sum of all scores is 1."""
         size = 2 if vector else len(labels)
         if self.top >= size:
-            rule = f"ask about fewer scores than there are classes, {size}"
+            rule = f"use fewer scores than there are classes, {size}"
             raise InputError("notion", rule, self.name)
 
     def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
@@ -505,7 +505,7 @@ class Canonical(Notion):
 
 def canonical_not_supported(notion: Notion) -> InputError:
     """Return the error for functions that do not support canonical calibration."""
-    hint = "ask here for confidence, classwise or binary"
+    hint = "use confidence, classwise or binary"
     return InputError("notion", "compare one score at a time here", notion.name, hint=hint, advice="whole")
 
 
@@ -518,7 +518,7 @@ def refuse_canonical(notion: Any) -> None:
 def refuse_matrices(notion: Any) -> None:
     """Raise an error where each row has one label, as in a file or a frame, for several labels of a row."""
     if notion is not None and (requested := get_notion(notion)).classes is ClassRelation.FREE:
-        hint = "pass arrays to ece, estimate or Sketch.update, or ask for binary of one column"
+        hint = "pass arrays to ece, estimate or Sketch.update, or use binary with one column"
         raise InputError("notion", "be about one label of each row here", requested.name, hint=hint)
 
 
@@ -526,7 +526,7 @@ def refuse_related(notion: Any) -> None:
     """Raise an error for canonical, top-label and multi-label calibration."""
     refuse_canonical(notion)
     if notion is not None and (requested := get_notion(notion)).classes is not ClassRelation.EXCLUSIVE:
-        hint = "ask here for confidence, classwise or binary"
+        hint = "use confidence, classwise or binary"
         raise InputError("notion", "be another one here", requested.name, hint=hint)
 
 
@@ -544,12 +544,12 @@ def check_canonical_options(notion: Any, *, clustered: bool = False, norm: str |
         return
     requested = get_notion(notion)
     if requested.classes is not ClassRelation.EXCLUSIVE and clustered:
-        hint = "the confidence, or each class, can be asked about"
+        hint = "use confidence or binary"
         raise InputError("cluster", "be left out for this notion", requested.name, hint=hint)
     if not requested.canonical:
         return
     if clustered:
-        hint = "the confidence, or each class, can be asked about"
+        hint = "use confidence or binary"
         raise InputError("cluster", "go with one score at a time", requested.name, hint=hint)
     if norm is not None:
         check_choice("norm", norm, requested.norms)
