@@ -49,7 +49,7 @@ _spec.loader.exec_module(families)
 SIZES = {300: 200, 1000: 60, 10_000: 20}
 CLASSES = (3, 5, 10)
 WHERE_SIZES = {300: 40, 1000: 20, 10_000: 5}
-# Rows that the truth is taken from.
+# Number of rows that determine the true value.
 LARGE = 200_000
 # Scores and map of each family.
 FAMILIES = {
@@ -290,7 +290,9 @@ def where_cell(task):
 
 def where(pool, share, seed) -> None:
     """Print how well it is told which classes take probability from which, and where the gap is."""
-    print("\nWho takes from whom, and the gap where each class is predicted: 1.96 standard deviations each\n")
+    print(
+        "\nProbability transfer, and the gap where each class is predicted: 1.96 standard deviations each\n"
+    )
     print("| classes | rows | family | MAE of pairs | coverage | told | of these right | coverage of gaps |")
     print("|---" * 8 + "|")
     for k in CLASSES:

@@ -49,7 +49,7 @@ LOCAL = ("step", "top", "middle", "zigzag", "certain")
 OTHERS = ("prior-43", "rare", "seven", "twenty")
 # Every so many repetitions a band is made too, which takes longer than all the rest.
 LEVEL, BANDS = 0.95, 4
-# Of several classes: repetitions by number of classes and of rows, and rows that the truth is taken from.
+# Of several classes: repetitions by number of classes and of rows, and number of rows for the true value.
 ROWS = {3: {300: 300, 1000: 150, 10_000: 40}, 10: {300: 120, 1000: 80, 10_000: 20}}
 LARGE = 400_000
 

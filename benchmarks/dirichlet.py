@@ -32,7 +32,7 @@ families = util.module_from_spec(_spec)
 _spec.loader.exec_module(families)
 
 CLASSES, SIZES, REPETITIONS = (3, 5, 7), (1000, 5000), 40
-# Rows that the truth is taken from.
+# Number of rows that determine the true value.
 LARGE = 200_000
 MAPS = ("none", "pull", "temp", "vector", "pairs")
 FIXED = (0.01, 0.03, 0.1, 0.3, 1.0)

@@ -558,7 +558,7 @@ def one_cell(cell: Cell) -> dict[str, Any]:
 
 
 def with_ratio(found: dict[str, Any], earlier: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Add the best reference estimator, taken from an earlier run of the same samples if it is missing."""
+    """Add the best reference estimator, from an earlier run of the same samples if it is missing."""
     if not found["reference_mae"] and earlier and same_samples(found, earlier):
         found = found | {"reference_mae": earlier["reference_mae"]}
     references = found["reference_mae"]

@@ -55,7 +55,7 @@ def saturated():
 
 @cache
 def whole_rows():
-    """Three classes whose columns are not in the order of their names; `wolf` takes from `cat`."""
+    """Three classes whose columns are not in the order of their names; `wolf` receives from `cat`."""
     rng = np.random.default_rng(4)
     p = rng.dirichlet([1.0, 1.0, 1.0], 500)
     true = p.copy()
@@ -70,7 +70,7 @@ def whole_rows():
 
 @cache
 def too_many_classes():
-    """The same as if there were too many classes to see who takes from whom."""
+    """The same as if there were too many classes for probability transfer."""
     found = whole_rows()
     seen = replace(found.estimate, lower_bound=True, at_least=0.05)
     return replace(found, estimates=found.estimates | {"canonical": seen}, probability_transfer=None)

@@ -1,4 +1,4 @@
-"""Assessments of canonical calibration: the headline, who takes from whom, what is said, what is stored."""
+"""Assessments of canonical calibration: the headline, probability transfer, what is said, what is stored."""
 
 import json
 import re
@@ -88,9 +88,11 @@ def test_more_than_twelve_classes_have_no_places():
 def test_it_says_what_interval_and_test_allow():
     found = whole_rows()
     assert re.match(r"Class probabilities are off by [\d.]+ points in sum\.$", found.verdict.headline)
-    assert "wolf takes" in found.verdict.where
-    assert re.search(r"Per row on average, wolf takes [\d.]+ points of probability from cat", found.summary)
-    assert "dog takes" not in found.summary
+    assert "wolf receives" in found.verdict.where
+    assert re.search(
+        r"Per row on average, wolf receives [\d.]+ points of probability that belong to cat", found.summary
+    )
+    assert "dog receives" not in found.summary
     assert "of predictions with confidence" in found.verdict.trust
     assert "by the confidence notion" in found.verdict.action
     assert "by the confidence notion" in text.gain_sentence(found)
@@ -105,7 +107,7 @@ def test_without_rejection_no_pair_is_named():
     assert text.transfer_sentence(found) == ""
     wide = replace(whole_rows().probability_transfer, spread=whole_rows().probability_transfer.spread + 1)
     assert text.transfer_sentence(whole_rows()).startswith("Per row on average")
-    assert "No class takes more probability from another" in text.transfer_sentence(
+    assert "No probability transfer between two classes" in text.transfer_sentence(
         replace(whole_rows(), probability_transfer=wide)
     )
 
@@ -125,7 +127,7 @@ def test_of_many_classes_only_the_bound_is_claimed():
 
 def test_tables_of_pairs_and_predictions_are_printed():
     lines = str(whole_rows()).splitlines()
-    head = next(k for k, line in enumerate(lines) if line.startswith("class ") and "takes from" in line)
+    head = next(k for k, line in enumerate(lines) if line.startswith("class ") and "receives from" in line)
     assert "98.33 % interval" in lines[head]
     assert re.match(r"wolf +cat +0\.1\d\d +0\.\d{3} to 0\.\d{3}$", lines[head + 1])
     assert any(re.match(r"predicted +share of rows +gap", line) for line in lines)

@@ -189,7 +189,7 @@ def test_rare_outcomes_are_told_in_ratios_and_beside_their_base_rate():
 
 def test_an_error_without_a_side_is_not_said_to_look_right(off, monkeypatch):
     monkeypatch.setattr(calibrant.assessment.text, "score_ranges", lambda *_: "looks right at every score")
-    assert off.verdict.where.startswith("At no single score beyond doubt")
+    assert off.verdict.where.startswith("Not significant at any single score")
 
 
 def test_a_mean_gap_in_the_words_is_no_larger_than_the_error_beside_it(grouped):

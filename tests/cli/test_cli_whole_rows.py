@@ -91,8 +91,8 @@ def test_a_report_of_whole_rows(path, tmp_path, monkeypatch):
     result = run("report", path, "--notion", "canonical", "-o", out)
     assert result.exit_code == 0, result.output
     assert asked["notion"] == "canonical"
-    assert "wolf takes" in result.stdout
-    assert "Which classes take probability from which" in out.read_text()
+    assert "wolf receives" in result.stdout
+    assert "Probability transfer between classes" in out.read_text()
 
 
 NOWHERE = {

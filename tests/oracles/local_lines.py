@@ -11,7 +11,7 @@ def odds(s, wall):
 def interval(score, outcome, at, frequency, *, window, far, wall, level):
     """Return the effective number of rows, and ends of the interval, for distinct scores and equal weights.
 
-    `frequency` is what a row's variance is taken from.
+    `frequency` determines the variance of a row.
     """
     n = len(score)
     order = np.argsort(score)

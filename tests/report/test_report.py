@@ -164,7 +164,7 @@ def test_the_answer_comes_first_and_sections_follow_in_order():
         '<h3 id="h-groups">',
         '<h3 id="h-classes">',
         '<h2 id="h-action">What to do',
-        '<h2 id="h-certainty">How sure we are',
+        '<h2 id="h-certainty">Uncertainty',
         '<h2 id="h-details">Details',
         "Estimators compared",
         "Decomposition of proper scores",
@@ -366,9 +366,9 @@ def test_whole_rows_are_shown_by_pairs_and_predictions():
     assert "use the confidence notion." in page
     assert "What a confidence means" in page
     assert "The error is at least" in page
-    words = re.findall(r"<title>(\w+) (takes|gives) ([\d.]+) points (from|to) (\w+)</title>", page)
+    words = re.findall(r"<title>(\w+) (receives|gives) ([\d.]+) points (from|to) (\w+)</title>", page)
     assert len(words) == 6
-    assert ("wolf", "takes", points(found.probability_transfer.net[0, 1]), "from", "cat") in words
+    assert ("wolf", "receives", points(found.probability_transfer.net[0, 1]), "from", "cat") in words
     assert ("cat", "gives", points(found.probability_transfer.net[0, 1]), "to", "wolf") in words
     # Canonical calibration has no direction; the confidence of groups and classes have one in the mean.
     classes, end = page.index('id="h-classes"'), page.index('id="h-action"')

@@ -510,7 +510,7 @@ def _accuracy_of_sums(sketch: Sketch, task: CalibrationTask, level: float) -> Ba
 
 
 def _scores(tasks: Sequence[CalibrationTask], names: tuple[str, ...], data: Predictions) -> Scores:
-    """Return proper scores: of the class asked about, of all classes, of the prediction."""
+    """Return proper scores: of the selected class, of all classes, of the prediction."""
     scores: list[decomposition.Score] = []
     tempered = None
     classwise = CalibrationTask.of(data, get_notion("classwise"))

@@ -497,7 +497,7 @@ def _transfer_tables(assessment: Assessment) -> Iterator[Block]:
     for pair in every[:MOST_ROWS]:
         value, low, high = with_ends(pair.value, pair.low, pair.high)
         rows.append([names[pair.taker], names[pair.giver], value, f"{low} to {high}"])
-    yield Table(["class", "takes from", "probability", f"{each} interval"], rows, names=2)
+    yield Table(["class", "receives from", "probability", f"{each} interval"], rows, names=2)
     if len(every) > MOST_ROWS:
         yield f"{len(every) - MOST_ROWS} more pairs are not shown."
     rows = []

@@ -128,7 +128,7 @@ def _brier(w: Array, p: Array, y: Array) -> float:
 
 
 def _log_loss(w: Array, p: Array, y: Array) -> float:
-    """Return the log loss of the same; that of 1 - p is taken from p, for 1 - p may be rounded to 1."""
+    """Return the log loss of the same; that of 1 - p is computed from p because 1 - p may be rounded to 1."""
     from scipy.special import xlog1py, xlogy
 
     return float(-(w * (xlogy(y, p) + xlog1py(1 - y, -p))).sum() / w.sum())

@@ -1,4 +1,4 @@
-"""Probability transfer between classes: which class takes from which, and at which predictions."""
+"""Probability transfer between classes, over all rows and by predicted class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from calibrant.tasks import CalibrationTask
 
 
 class ClassTransfer(NamedTuple):
-    """What one class takes from another, in probability per row, with its interval."""
+    """Probability per row that one class receives from another, with its interval."""
 
     # taker, giver: the columns of the two classes.
     taker: int

@@ -76,7 +76,7 @@ class RecalibrationGain(Serializable):
 
     @property
     def helps(self) -> bool:
-        """Whether recalibrating makes scores better beyond doubt."""
+        """Whether recalibrating improves the scores significantly."""
         return self.gain.low > 0
 
 

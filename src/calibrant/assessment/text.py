@@ -120,17 +120,17 @@ def error_sentence(assessment: Assessment) -> str:
 
 
 def transfer_sentence(assessment: Assessment) -> str:
-    """Return a sentence on the classes that take probability from each other beyond doubt."""
+    """Return a sentence on the pairs of classes with significant probability transfer."""
     where = assessment.probability_transfer
     if where is None or not is_rejected(assessment.estimate, assessment.level):
         return ""
     names = [short(called(name), 24) for name in assessment.classes]
     certain = [pair for pair in pairs(where, assessment.level) if pair.low > 0]
     if not certain:
-        return "No class takes more probability from another than it gives back, beyond doubt."
+        return "No probability transfer between two classes is significant."
     told = [
-        f"{names[pair.taker]} takes {value} {'points of probability ' * (k == 0)}"
-        f"from {names[pair.giver]} ({low} to {high})"
+        f"{names[pair.taker]} receives {value} {'points of probability ' * (k == 0)}"
+        f"that belong to {names[pair.giver]} ({low} to {high})"
         for k, pair in enumerate(certain[:LISTED])
         for value, low, high in (points_with_ends(pair.value, pair.low, pair.high),)
     ]
@@ -141,14 +141,14 @@ def transfer_sentence(assessment: Assessment) -> str:
 
 
 def summary(assessment: Assessment) -> list[str]:
-    """Return a few sentences: the error, who takes from whom, the balance, what stands out."""
+    """Return sentences on the error, probability transfer, the mean gap and rejected subgroups."""
     first = [error_sentence(assessment), *assessment.estimate.remarks]
     writers = (transfer_sentence, balance, rejected_subgroups)
     return [*first, *(line for line in (write(assessment) for write in writers) if line)]
 
 
 def off_subgroups(assessment: Assessment) -> str:
-    """Return how many classes, or groups, are off beyond doubt, and which are furthest off; empty if none."""
+    """Return which classes or groups are significantly miscalibrated, the worst first; empty if none."""
     for what, rows in (("group", assessment.by_group), ("class", assessment.by_class)):
         others, more, _ = (what == "class" and assessment.other_classes) or (0, 0, 0.0)
         bad, total = [row for row in rows if row.off(assessment.level)], len(rows) + others
@@ -198,7 +198,7 @@ def outcome(assessment: Assessment) -> str:
 
 
 def example(assessment: Assessment, *, unsure: bool = False) -> tuple[str, int] | None:
-    """Return what the example score means, and 1 where it is too high beyond doubt, -1 too low, else 0.
+    """Return what the example score means, and 1 where it is significantly too high, -1 too low, else 0.
 
     The sentence begins with the interval if it is `unsure`.
     """
@@ -475,7 +475,7 @@ def recommended(assessment: Assessment) -> bool:
 
 
 def recalibrating_helps(assessment: Assessment) -> bool:
-    """Tell whether calibration is rejected, and a map is better beyond doubt."""
+    """Return whether calibration is rejected and a map is significantly better."""
     recalibration = assessment.recalibration
     return (
         recalibration is not None

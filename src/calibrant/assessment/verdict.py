@@ -339,13 +339,13 @@ def _where(assessment: Assessment, state: str) -> str:
     if get_notion(assessment.notion).classwise:
         bad = [row for row in assessment.by_class if row.off(assessment.level)]
         if not bad:
-            return "No class is off beyond doubt."
+            return "No class is significantly miscalibrated."
         names = few_of([f"{_name(row, 'class')} ({points(row.estimate.value)} points)" for row in bad])
         return f"Off for {len(bad)} of {counted(len(assessment.by_class), 'class')}: {names}."
     ranges = text.score_ranges(assessment, assessment.tolerance if state == TRUST else 0.0)
     one_sided = "too high" in ranges or "too low" in ranges
     if state == DISTRUST and not one_sided:
-        return "At no single score beyond doubt: the error is certain over all rows together."
+        return "Not significant at any single score, but over all rows together."
     if state == UNKNOWN and not one_sided:
         near = text.example(assessment, unsure=True)
         shown = f" For example, {near[0]}." if near else ""

@@ -265,7 +265,7 @@ def _names(files: tuple[str, ...]) -> list[str]:
 
 
 def _aligned(data: dict[str, Data], *, same_rows: bool) -> tuple[dict[str, Any], tuple[Any, ...] | None, Any]:
-    """Return the scores of every model with their columns in one order, and the class asked about."""
+    """Return the scores of every model with their columns in one order, and the selected class."""
     first_name, first = next(iter(data.items()))
     scores: dict[str, Any] = {}
     order: tuple[Any, ...] | None = None

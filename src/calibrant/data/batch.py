@@ -47,7 +47,7 @@ class ResolvedSchema:
     kinds: Mapping[str, Kind]  # the kinds of the columns of label, groups and cluster
     notion: notions.Notion
     classes: tuple[Any, ...] | None  # the class of each column of a matrix; None for a single column
-    positive: int | None  # the column of the class asked about
+    positive: int | None  # the column of the selected class
     pos_label: Any = None  # the class that a single column of scores is of; None for 1
     given: tuple[Any, ...] | None = None  # the classes that the caller gave with a single column
 

@@ -52,7 +52,7 @@ class ColumnRequest:
     cluster: str | None = None
     notion: str | None = None  # what is compared
     labels: tuple[Any, ...] | None = None  # the class of each column of scores, in the order of the columns
-    pos_label: Any = None  # the class asked about
+    pos_label: Any = None  # the selected class
     positive: str | None = None  # the same as a text, which is read as the labels are
     labelled: bool = True  # whether labels are needed
     percent: bool = False  # whether scores are percentages, from 0 to 100

@@ -50,7 +50,7 @@ class Data:
     y_true: Any  # None where labels were not asked for
     y_prob: Array  # of shape (N,) for one column of scores, (N, C) for more
     labels: tuple[Any, ...] | None = None  # the class of each column, where it is known
-    pos_label: Any = None  # the class asked about, where one was named
+    pos_label: Any = None  # the selected class, where one was named
     sample_weight: Array | None = None
     groups: Array | None = None
     notion: str = "binary"  # what was asked, or what the columns are usually asked about

@@ -98,7 +98,7 @@ class Estimate(Printed, Serializable):
     notion, estimator, norm : str
         What was measured, and how; `estimator` says what "auto" stood for.
     label : object
-        The class asked about, if one was.
+        The selected class, if one was.
     by_class : mapping, optional
         For the notions about all classes, the estimate of each class.
     conservative : bool

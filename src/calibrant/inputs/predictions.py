@@ -270,7 +270,7 @@ def _class_of_series(name: str, truth: Array) -> Any:
 
 
 def positive_column(classes: tuple[Any, ...], pos_label: Any) -> int | None:
-    """Return the column of the class asked about: the second of two unless one is named."""
+    """Return the column of the selected class: the second of two unless one is named."""
     if pos_label is None:
         return 1 if len(classes) == 2 else None
     if pos_label not in classes:
@@ -279,7 +279,7 @@ def positive_column(classes: tuple[Any, ...], pos_label: Any) -> int | None:
 
 
 def explicit_column(classes: tuple[Any, ...], positive: int | None, *, is_given: bool) -> int | None:
-    """Return the column of the class asked about; None if nothing but the order of two columns says which.
+    """Return the column of the selected class; None if nothing but the order of two columns says which.
 
     Columns of files and frames have names, and their order means little: the second of two is taken only if
     it is of the class 1. `is_given` is whether the caller named the class or the order of the columns.

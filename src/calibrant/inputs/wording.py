@@ -281,7 +281,7 @@ def brief_size(n: float) -> str:
 
 
 def about(notion: str, label: object) -> str:
-    """Return a notion with the class asked about, if there is one.
+    """Return a notion with the selected class, if there is one.
 
     >>> about("binary", "dog"), about("confidence", None)
     ('binary, class dog', 'confidence')

@@ -408,11 +408,11 @@ def _diagonal(x: Axis, y: Axis, first: float = 0.0) -> Markup:
 
 
 def heat(where: ProbabilityTransfer, names: Sequence[str], pairs: Sequence[ClassTransfer]) -> Markup:
-    """Draw what the class of each row takes from that of each column; certain `pairs` in bold type."""
+    """Draw what the class of each row receives from that of each column, significant `pairs` in bold."""
     classes = len(names)
     size, most = CELLS / classes, max(float(np.abs(where.net).max()), 1e-9)
     certain = {frozenset((pair.taker, pair.giver)) for pair in pairs if pair.low > 0}
-    parts = [text("takes from", NAMES - 8, ABOVE - 10, 12, text_anchor="end")]
+    parts = [text("receives from", NAMES - 8, ABOVE - 10, 12, text_anchor="end")]
     for k, name in enumerate(names):
         middle = (k + 0.5) * size
         parts.append(text(short(name, 14), NAMES - 8, ABOVE + middle + 4, 13, text_anchor="end", fill=INK))
@@ -422,7 +422,7 @@ def heat(where: ProbabilityTransfer, names: Sequence[str], pairs: Sequence[Class
             value, known = float(where.net[k, j]), frozenset((k, j)) in certain
             place = {"x": NAMES + j * size, "y": ABOVE + k * size, "width": size, "height": size}
             takes = {"fill": ORANGE, "class_": "takes"} if value >= 0 else {"fill": BLUE, "class_": "gives"}
-            words = f"{names[k]} {'takes' if value >= 0 else 'gives'} {points(abs(value))} points "
+            words = f"{names[k]} {'receives' if value >= 0 else 'gives'} {points(abs(value))} points "
             words += f"{'from' if value >= 0 else 'to'} {names[j]}"
             shade = f"{DEEPEST * abs(value) / most:.3f}"
             cell = [tag("rect", **place, **takes, fill_opacity=shade)]
@@ -435,11 +435,11 @@ def heat(where: ProbabilityTransfer, names: Sequence[str], pairs: Sequence[Class
                 cell.append(text(signed(value), *centre, 13, text_anchor="middle", **text_style))
             parts.append(tag("g", *([] if k == j else [tag("title", words)]), *cell))
     described = (
-        "A square for each pair of classes: orange where the class of the row takes probability from that "
+        "A square for each pair of classes: orange where the class of the row receives probability from that "
         "of the column, blue where it gives, paler the less; bold where the interval excludes 0."
     )
     width, height = NAMES + CELLS + 52, ABOVE + CELLS + 8
-    return drawing(width, height, "Which classes take probability from which", described, "heat", parts)
+    return drawing(width, height, "Probability transfer between classes", described, "heat", parts)
 
 
 def signed(share: float) -> str:

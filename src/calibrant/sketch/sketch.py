@@ -59,7 +59,7 @@ class Sketch(Printed):
     labels : tuple
         The class of each column; for a vector of scores the negative and the positive one.
     positive : int or None
-        Column of the class asked about.
+        Column of the selected class.
     totals : Totals
         Sums over rows, for accuracy, Brier score and log loss.
 
@@ -407,7 +407,7 @@ class Sketch(Printed):
 
     @property
     def _subject(self) -> Any:
-        """The class that is asked about, or all; a vector of scores is of one class."""
+        """The selected class, or all; a vector of scores is of one class."""
         if self._notion.top and not self._vector:
             return tuple(sorted(self.labels, key=str))
         column = self.positive if self._vector or self._notion.is_binary else None

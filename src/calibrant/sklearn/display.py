@@ -49,13 +49,13 @@ class ReliabilityDisplay:
     diagram : ReliabilityDiagram or None
         The bins; None with `n_bins=None`.
     y_prob : array
-        Scores of the class asked about; the matrix where that is confidence.
+        Scores of the selected class; the matrix where that is confidence.
     estimator_name : str or None
     prob_true, prob_pred : arrays
         Frequency and mean score of the bins that hold rows. A score on an edge belongs to the bin above,
         where scikit-learn puts it below.
     pos_label : label or None
-        The class asked about; None for confidence.
+        The selected class; None for confidence.
     line_, ax_, figure_
         The curve that was drawn, and where.
 
@@ -105,7 +105,7 @@ class ReliabilityDisplay:
 
     @property
     def pos_label(self) -> Any:
-        """The class asked about; None for confidence."""
+        """The selected class; None for confidence."""
         return self.curve.label
 
     def __repr__(self) -> str:
@@ -261,7 +261,7 @@ class ReliabilityDisplay:
         strategy : {"uniform", "quantile"}
             Bins of equal width or of equal mass.
         pos_label : label, optional
-            The class asked about.
+            The selected class.
         name : str, optional
             Name in the legend.
         ax, ref_line, **kwargs
