@@ -200,14 +200,14 @@ def test_certainty_shows_the_interval_and_what_is_expected():
     ("gap", "low", "high", "side"),
     [(0.05, 0.02, 0.08, "too-low"), (-0.05, -0.08, -0.02, "too-high"), (0.01, -0.01, 0.3, "in-line")],
 )
-def test_a_signed_interval_has_too_high_at_the_right(gap, low, high, side):
+def test_a_signed_interval_has_too_high_at_the_left(gap, low, high, side):
     svg = chart.signed_interval(gap, low, high, -0.02, 0.01, 0.1)
     (line,), (dot,) = elements(svg, "line", "curve"), elements(svg, "circle", "dot")
     assert classes(line)[1] == classes(dot)[1] == side
-    assert (float(dot.get("cx")) > 75) == (gap < 0)
+    assert (float(dot.get("cx")) > 75) == (gap > 0)
     assert 4 <= float(line.get("x1")) <= float(dot.get("cx")) <= float(line.get("x2")) <= 146
     (expected,) = elements(svg, "rect", "expected")
-    assert float(expected.get("x")) == pytest.approx(75 - 7.1)
+    assert float(expected.get("x")) == pytest.approx(75 - 14.2)
     assert float(expected.get("width")) == pytest.approx(21.3)
     assert ET.fromstring(str(svg)).get("aria-hidden") == "true"
 

@@ -373,7 +373,7 @@ def test_whole_rows_are_shown_by_pairs_and_predictions():
     # Canonical calibration has no direction; the confidence of groups and classes have one in the mean.
     classes, end = page.index('id="h-classes"'), page.index('id="h-action"')
     for table in (page[page.index('id="h-groups"') : classes], page[classes:end]):
-        assert "score − frequency" in table
+        assert "gap, points" in table
 
 
 def test_of_many_classes_the_page_says_what_cannot_be_seen():

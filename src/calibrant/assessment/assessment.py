@@ -513,7 +513,7 @@ def _table(title: str, rows: tuple[SubgroupResult, ...], others: OtherClasses | 
     for row in rows[:MOST_ROWS]:
         e, difference = row.estimate, row.estimate.mean_difference
         value, low, high = with_ends(e.value, e.low, e.high)
-        mean = [] if difference is None else [number(difference)]
+        mean = [] if difference is None else [number(-difference)]
         cells.append(
             [
                 row.name,
@@ -524,7 +524,7 @@ def _table(title: str, rows: tuple[SubgroupResult, ...], others: OtherClasses | 
                 text.adjusted_p(row).replace("≤", "<="),
             ]
         )
-    mean = [] if rows[0].estimate.mean_difference is None else ["score - frequency"]
+    mean = [] if rows[0].estimate.mean_difference is None else ["gap"]
     head = [title, "rows", *mean, "ECE", f"{percent(rows[0].estimate.level)} interval", "adjusted p"]
     yield Table(head, cells, names=1)
     if len(rows) > MOST_ROWS:

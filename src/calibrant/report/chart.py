@@ -142,17 +142,14 @@ def bar(estimate: Estimate, top: float, *, strong: bool = False) -> Markup:
 def signed_interval(
     gap: float, low: float, high: float, null_low: float, null_high: float, limit: float
 ) -> Markup:
-    """Draw a calibration gap for a cell of a table: scores that are too low left of 0, too high right of it.
+    """Draw a calibration gap for a cell of a table: scores that are too high left of 0, too low right of it.
 
-    The gap is frequency minus score, so that it is below 0 where scores are too high. `null_low` to
-    `null_high` is its range expected if calibrated, and `limit` the largest gap of the table.
+    The gap is frequency minus score, `null_low` to `null_high` its range expected if calibrated, and `limit`
+    the largest gap of the table.
     """
     limit = max(limit, 1e-9)
-    x, values = (
-        Axis(146.0, -142.0, -limit, limit),
-        np.clip((low, high, gap, null_low, null_high), -limit, limit),
-    )
-    b, a, at, right, left = x(values).tolist()
+    values = np.clip((low, high, gap, null_low, null_high), -limit, limit)
+    a, b, at, left, right = Axis(4.0, 142.0, -limit, limit)(values).tolist()
     return _cell(
         tag("rect", x=left, y=3.0, width=right - left, height=12.0, fill=LINE, class_="expected"),
         tag("line", x1=75.0, x2=75.0, y1=0.0, y2=18.0, stroke=GREY, class_="null"),
