@@ -66,14 +66,46 @@ def test_a_map_is_fitted_and_applied_to_csv(here):
     fitted = Calibrator.load("map.json")
     expected = Calibrator().fit(SCORE, OUTCOME)
     np.testing.assert_allclose(fitted.predict_proba(SCORE), expected.predict_proba(SCORE), atol=1e-12)
-    assert run("apply", "map.json", "one.csv", "-o", "out.csv").splitlines()[0] == (
-        "600 rows of one.csv mapped by map.json"
-    )
+    assert run("apply", "map.json", "one.csv", "-o", "out.csv").splitlines() == [
+        "600 rows of one.csv mapped by map.json",
+        "to measure the calibrated probabilities, give --scores calibrated",
+        f"rows: {here / 'out.csv'}",
+    ]
     before, after = read_csv("one.csv"), read_csv("out.csv")
     assert list(after[0]) == ["y", "score", "note", "empty", "calibrated"]
     assert [{k: v for k, v in row.items() if k != "calibrated"} for row in after] == before
     mapped = [float(row["calibrated"]) for row in after]
     np.testing.assert_array_equal(mapped, fitted.predict_proba(SCORE))
+
+
+@pytest.mark.parametrize(
+    ("file", "interval", "before", "after"),
+    [
+        ("one.csv", (), "score", "calibrated"),
+        ("one.csv", ("--interval",), "score", "calibrated"),
+        ("many.csv", (), "p_*", "calibrated_*"),
+        ("many.csv", ("--interval",), "p_*", "calibrated_cat,calibrated_dog,calibrated_eel"),
+    ],
+)
+def test_scores_before_and_after_recalibration_are_not_mixed_up(here, file, interval, before, after):
+    run("fit", file, "--method", "temperature", "-q", "-o", "map.json")
+    told = run("apply", "map.json", file, *interval, "-o", "out.csv").splitlines()[1]
+    assert told.endswith(f"give --scores {shlex.quote(after)}")
+    for command in (["ece"], ["check", "--max-ece", "0.1"], ["report"], ["sketch", "make", "-o", "s.npz"]):
+        result = CliRunner().invoke(cli.main, [*command, "out.csv"])
+        assert result.exit_code == 2
+        assert (
+            f"out.csv: --scores must be '{after}' or '{before}': there are scores from before and after "
+            "recalibration"
+        ) in result.output
+    frame = pd.read_csv("out.csv")
+    labels, options = [*frame.columns[frame.columns.isin(["y", "label"])]], {"notion": "confidence"}
+    new = frame.filter(regex=r"^calibrated(?!.*(low|high)$)").to_numpy().squeeze()
+    value = calibrant.ece(frame[labels[0]], new, **options)
+    result = CliRunner().invoke(
+        cli.main, ["ece", "out.csv", "--scores", after, "--json", "--notion", "confidence"]
+    )
+    assert json.loads(result.output)["value"] == pytest.approx(value, abs=1e-9)
 
 
 def test_parquet_keeps_its_types_and_has_an_interval(here):

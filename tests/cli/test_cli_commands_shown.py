@@ -95,7 +95,7 @@ def test_commands_on_a_page_run_and_reproduce_it(folder, monkeypatch, case):
     commands = shown(page)
     assert [each[0] for each in commands if each[0] == "report"] == ["report"]
     for each in commands:
-        invoke([{"NEW": words[0].rsplit("/")[-1], "OUT": "out.csv"}.get(word, word) for word in each])
+        invoke([{"NEW": words[0].rsplit("/")[-1]}.get(word, word) for word in each])
         if each[0] == "report":
             assert (folder / "page.html").read_text(encoding="utf-8") == page
 
@@ -113,8 +113,8 @@ def test_the_cases_show_how_to_recalibrate(folder, monkeypatch):
         assert fit[:2] == ["calibrate", "fit"]
         assert apply[:2] == ["calibrate", "apply"]
         invoke(fit)
-        invoke([{"NEW": words[0], "OUT": "out.csv"}.get(word, word) for word in apply])
-        mapped = pd.read_csv("out.csv")["calibrated"]
+        invoke([{"NEW": words[0]}.get(word, word) for word in apply])
+        mapped = pd.read_csv("OUT.csv")["calibrated"]
         assert mapped.mean() == pytest.approx(0.5, abs=0.1)  # as the outcomes, not as the scores
 
 

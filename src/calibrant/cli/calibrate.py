@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,8 +113,9 @@ def apply(
 
     The scores are the columns that the calibrator was fitted to, unless --scores names others. All
     columns are kept. The new column is named calibrated; with several classes there is one for each,
-    such as calibrated_cat. Rows are read and written in batches, so files may be of any size. The output
-    is written atomically. After an interruption the command starts again from the first row.
+    such as calibrated_cat. To measure it, give --scores calibrated to the other commands. Rows are read
+    and written in batches, so files may be of any size. The output is written atomically. After an
+    interruption the command starts again from the first row.
 
     \b
     Examples:
@@ -124,10 +126,14 @@ def apply(
     with refusing():
         from calibrant import Calibrator
         from calibrant.data import map_files
+        from calibrant.data.mapped import names_of
         from calibrant.inputs import within
 
         with within(name_of(map_file)):
             calibrator = Calibrator.load(map_file)
+        new = name if calibrator.is_vector else f"{name}_*"
+        if interval:
+            new = ",".join(names_of(calibrator, name, None))
         with Bar("mapping", given["quiet"]) as bar:
             rows = map_files(
                 calibrator,
@@ -142,6 +148,7 @@ def apply(
             )
     if not given["quiet"]:
         tell(f"{rows} rows of {name_of(file)} mapped by {name_of(map_file)}")
+        tell(f"to measure the calibrated probabilities, give --scores {shlex.quote(new)}")
     click.echo(printable(f"rows: {out.resolve()}"))
 
 

@@ -95,7 +95,10 @@ def report(
         apply = command_line(ctx, "calibrate apply map.json NEW", ("scores", "percent", "format"))
         if given["confidence"] is not None:
             apply += f" --scores {shlex.quote(given['confidence'])}"
-        commands = {"command": f"{fit}{method} -o map.json", "apply_command": f"{apply} -o OUT"}
+        commands = {
+            "command": f"{fit}{method} -o map.json",
+            "apply_command": f"{apply} -o OUT{_suffix(file)}",
+        }
         assessment = replace(assessment, recalibration=replace(assessment.recalibration, **commands))
     with writing(where):
         assessment.to_html(where)
@@ -106,3 +109,9 @@ def report(
     click.echo(printable(f"report: {where.resolve()}"))
     if as_json is not None:
         click.echo(printable(f"numbers: {as_json.resolve()}"))
+
+
+def _suffix(file: str) -> str:
+    """Return the suffix of an output of `calibrate apply` in the format of a file, if it can be written."""
+    suffix = Path(file).suffix.lower()
+    return suffix if suffix in (".tsv", ".parquet", ".arrow") else ".csv"

@@ -37,6 +37,8 @@ _FAMILY = re.compile(
     re.IGNORECASE,
 )
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+# The default name of the column that `calibrate apply` adds; of several classes it begins their names.
+CALIBRATED = "calibrated"
 
 
 @dataclass(frozen=True)
@@ -305,7 +307,8 @@ def _obvious(header: ColumnHeader, used: set[str], *, in_order: bool) -> Scores:
         elif of_family := class_column(name):
             families.setdefault(of_family[0], []).append((name, of_family[1]))
     candidates |= {
-        f"{stem}*": _family(file_names, in_order=in_order) for stem, file_names in families.items()
+        f"{pairs[0][0].removesuffix(pairs[0][1])}*": _family(pairs, in_order=in_order)
+        for pairs in families.values()
     }
     if not candidates and any(_plain(name) in CORRECT for name in used):
         candidates = {name: Scores((name,)) for name in free if _plain(name) in CONFIDENCE}
@@ -318,10 +321,31 @@ def _obvious(header: ColumnHeader, used: set[str], *, in_order: bool) -> Scores:
         return Scores(header.blocks[name], array=True) if name in header.blocks else Scores((name,))
     if len(candidates) != 1:
         _ask_for(header, "scores", candidates)
-    (scores,) = candidates.values()
+    ((spec, scores),) = candidates.items()
+    if recalibrated := _recalibrated(free):
+        rule = f"be {recalibrated!r} or {spec!r}: there are scores from before and after recalibration"
+        raise InputError("scores", rule)
     for name in scores.names:
         _named(header, "scores", name)
     return scores
+
+
+def _recalibrated(names: Sequence[str]) -> str:
+    """Return the columns that `calibrate apply` added, or an empty text.
+
+    >>> _recalibrated(["p", "calibrated", "calibrated_low"]), _recalibrated(["p", "calibrated_at"])
+    ('calibrated', '')
+    >>> _recalibrated(["calibrated_a", "calibrated_b"])
+    'calibrated_*'
+    >>> _recalibrated(["calibrated_a", "calibrated_b", "calibrated_a_low", "calibrated_b_low"])
+    'calibrated_a,calibrated_b'
+    """
+    if CALIBRATED in names:
+        return CALIBRATED
+    added = [name for name in names if name.startswith(f"{CALIBRATED}_")]
+    ends = [name for name in added if name.removesuffix("_low").removesuffix("_high") in {*added} - {name}]
+    classes = [name for name in added if name not in ends]
+    return "" if len(classes) < 2 else ",".join(classes) if ends else f"{CALIBRATED}_*"
 
 
 def _are_pairs(header: ColumnHeader, right: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from calibrant import inputs
 from calibrant.atomic import atomic_file, csv_text
 from calibrant.data.batch import _placed, matrix_of, typed
-from calibrant.data.columns import ColumnRequest, ColumnRoles
+from calibrant.data.columns import CALIBRATED, ColumnRequest, ColumnRoles
 from calibrant.data.files import SUFFIXES, expanded, naming, pyarrow_of
 from calibrant.data.pipeline import FILES, in_words, roles_in_all, rows_of_batch
 from calibrant.data.readers import DataFile, all_batches, described
@@ -34,7 +34,7 @@ def map_files(
     *,
     scores: Sequence[str] = (),
     percent: bool = False,
-    name: str = "calibrated",
+    name: str = CALIBRATED,
     level: float | None = None,
     format: str | None = None,
     progress: Callable[[int, int], None] | None = None,
