@@ -92,6 +92,7 @@ PRINTING = [
             "equalities",
         ),
         "segments",
+        "how-to/rare-outcomes",
     )
 ]
 PRINTING += [
