@@ -73,6 +73,25 @@ def test_the_action_reports_the_result(predictions, name, changes, result, code)
         assert result in (predictions / "github_step_summary").read_text().upper()
 
 
+@pytest.mark.parametrize(
+    ("options", "result"),
+    [
+        ({"CHECK_OPTIONS": "--baseline bad-predictions.csv --max-worse 0.1"}, "PASS"),
+        (
+            {"CHECK_OPTIONS": "--baseline bad-predictions.csv --max-worse 0.1", "MAX_ECE": "0.0001"},
+            "INCONCLUSIVE",
+        ),
+        ({"OPTIONS": "--label y --scores p --max-oe 1.2"}, "PASS"),
+    ],
+)
+def test_the_action_has_a_default_limit_only_if_there_is_no_other(predictions, options, result):
+    ran, _ = check(predictions, "good-predictions.csv", **options)
+    assert (predictions / "github_output").read_text() == f"result={result}\n", ran.stderr
+    summary = (predictions / "github_step_summary").read_text()
+    assert "0.05" not in summary.split("|---")[-1]
+    assert ("ECE |" in summary) == ("MAX_ECE" in options)
+
+
 def test_the_action_stores_a_report(predictions):
     ran = shell(
         predictions,
