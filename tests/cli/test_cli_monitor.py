@@ -71,6 +71,11 @@ def test_partitions_are_read_once_and_give_what_one_run_gives(here):
     assert monitor.e_value == found["e_value"]
 
 
+def test_several_paths_have_a_page_with_a_plain_name(here):
+    paths = [partition(day).parent for day in (1, 2)]
+    assert run(*paths).splitlines()[-1] == f"page: {here / 'files-monitor.html'}"
+
+
 def test_what_was_read_must_not_change(here):
     for day in (1, 2, 4):
         partition(day)

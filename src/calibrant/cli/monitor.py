@@ -158,7 +158,7 @@ def _rows(monitor: Monitor, period: Period, given: dict[str, Any], table: Any) -
 )
 @output("--state", what="File with the state, so that the next run reads new periods only.")
 @click.option("--now", metavar="TIME", help="Present time, for --delay.  [default: the system time]")
-@output("-o", "--out", what="Where to write the page.  [default: PATH's name with -monitor.html]")
+@output("-o", "--out", what="Where to write the page.  [default: PATH's name, or files, with -monitor.html]")
 @options("json", "quiet")
 def monitor(
     file: str, time: str | None, every: str, state: Path | None, now: str | None, out: Path | None,

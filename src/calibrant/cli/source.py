@@ -242,6 +242,8 @@ def stem_of(file: str) -> str:
     """Return what a report of a path is called."""
     if file == "-":
         return "stdin"
+    if len(files_of(file)) > 1:
+        return "files"
     name = _name(file)
     name = name if Path(file).is_dir() else Path(name.removesuffix(".gz")).stem
     # A pattern is no good name of a file.
