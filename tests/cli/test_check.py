@@ -332,6 +332,57 @@ def test_scores_that_do_not_discriminate_are_told(notion):
     assert not any("apart" in note for note in gate.notes)
 
 
+def test_a_limit_that_a_constant_would_pass_has_a_caution_everywhere(here):
+    rng = np.random.default_rng(5)
+    p = rng.beta(1, 24, 6000).round(6)
+    frame = pd.DataFrame({"y": (rng.random(6000) < p).astype(int), "p": p, "region": np.arange(6000) % 2})
+    frame.to_csv("rare.csv", index=False)
+    frame.assign(p=0.0).to_csv("zero.csv", index=False)
+    frame.assign(y=1 - frame.y, p=1 - frame.p).to_csv("usual.csv", index=False)
+    calibrant.Sketch().update(frame.y, frame.p).save("rare.sketch")
+    rate = f"{frame.y.mean():.4f}"
+    text = (
+        "A model that always predicts the more frequent outcome would pass: the limit 0.06 is not below the "
+        f"base rate of the rarer outcome, {rate}. Choose a lower limit, such as half of the base rate, or "
+        "add --max-oe."
+    )
+    for file in ("rare.csv", "zero.csv", "usual.csv", "rare.sketch"):
+        found = checked(file, "--max-ece", "0.06", "--markdown", "a.md", "--junit", "a.xml")
+        assert found["status"] == "pass"
+        assert text in found["cautions"]
+        assert "more frequent outcome" in (here / "a.md").read_text()
+        assert text in ET.parse("a.xml").getroot().find("system-out").text
+    assert text in " ".join(run("check", "rare.csv", "--max-ece", "0.06").stdout.split())
+    for words in (["--max-ece", "0.02"], ["--max-ece", "0.06", "--max-oe", "2"], ["--max-oe", "2"]):
+        assert not any("more frequent" in each for each in checked("rare.csv", *words)["cautions"])
+    assert checked("zero.csv", "--max-ece", "0.06", "--max-oe", "2")["status"] == "inconclusive"
+    assert not any("frequent" in each for each in checked("new.csv", "--max-ece", "0.3")["cautions"])
+    (caution,) = checked("rare.csv", "--max-ece", "0.06", "--groups", "region")["cautions"]
+    rates = [f"{k} ({frame.y[frame.region == k].mean():.4f})" for k in (0, 1)]
+    assert f"base rate of the rarer outcome in {' and '.join(rates)}. Choose" in caution
+
+
+def test_models_of_different_accuracy_are_told(here):
+    rng = np.random.default_rng(6)
+    confidence = rng.uniform(0.9, 1, 2000).round(6)
+    right = rng.random(2000) < confidence
+    pd.DataFrame({"correct": right, "confidence": confidence}).to_csv("good.csv", index=False)
+    low = (confidence - 0.4).round(6)
+    pd.DataFrame({"correct": rng.random(2000) < low, "confidence": low}).to_csv("bad.csv", index=False)
+    found = checked("bad.csv", "--baseline", "good.csv", "--max-worse", "0.05")
+    assert found["status"] == "pass"
+    caution = next(each for each in found["cautions"] if "different accuracy" in each)
+    assert caution.startswith("The accuracies of 'this' and 'baseline' are 0.5")
+    assert caution.endswith("errors of models with different accuracy are not directly comparable.")
+    done = run("check", "bad.csv", "--baseline", "good.csv", "--max-worse", "0.05")
+    assert caution in " ".join(done.stdout.split())
+    assert checked("good.csv", "--baseline", "good.csv", "--max-worse", "0.05")["cautions"] == []
+    for name in ("good", "bad"):
+        pd.read_csv(f"{name}.csv").assign(part="x").to_csv(f"{name}-part.csv", index=False)
+    words = ["--baseline", "good-part.csv", "--max-worse", "0.05", "--groups", "part"]
+    assert f"x: {caution}" in checked("bad-part.csv", *words)["cautions"]
+
+
 # What a build shows
 
 
@@ -389,6 +440,7 @@ def test_an_input_that_is_not_there_does_not_let_another_be_written_over(here):
         (("--max-worse", "2", "--baseline", "x"), "write 0.02"),
         (("--max-oe", "2", "--notion", "canonical"), "go with one score of each row"),
         ((), "give a limit: --max-ece, "),
+        (("--max-oe", "2", "--estimator", "uniform:15"), "--estimator goes with --max-ece"),
     ],
 )
 def test_limits_that_cannot_be_are_refused(here, words, message):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -63,7 +63,8 @@ class LimitVerdict:
 
     `name` is one of `LIMITS`, and `subject` says what was measured; if that cannot be computed, `measured` is
     None and `remark` the reason. `inconclusive` is what an interval on both sides of the limit counts as, and
-    `named` the estimate by another estimator, which does not decide.
+    `named` the estimate by another estimator, which does not decide. `cautions` are about this measurement,
+    and `rarer` is the base rate of the rarer outcome for binary calibration errors.
     """
 
     name: str
@@ -77,6 +78,8 @@ class LimitVerdict:
     inconclusive: str | None = None
     named: Estimate | None = None
     remark: str = ""
+    cautions: tuple[str, ...] = ()
+    rarer: float | None = None
 
     @property
     def allowed(self) -> tuple[float, float]:
@@ -339,6 +342,11 @@ def hold(
     notes = [] if data.groups is not None else [caution for each in results for caution in each.cautions]
     task = data.task(data.all_rows)
     notes += [*task.cautions, *_discrimination(task, level)]
+    if "max_oe" not in limits:
+        notes += _within_reach_of_a_constant([verdict for verdict in every if verdict.name == "max_ece"])
+    for verdict in every:
+        group = "" if verdict.group is None else f"{short(verdict.group)}: "
+        notes += [group + caution for caution in verdict.cautions]
     if isinstance(data.all_rows, Predictions) and inputs.decided(data.all_rows):
         notes.append(f"All scores are 0 or 1: {inputs.PREDICTED}.")
     return Gate(every, tuple(dict.fromkeys(notes)), level)
@@ -370,6 +378,9 @@ class Measurements:
     def max_ece(self, rows: Rows, task: CalibrationTask, group: str | None) -> dict[str, Any]:
         """Measure the calibration error."""
         made = {"subject": self._subject(task), "measured": self._renamed(estimate(task, **self.options))}
+        if task.notion.is_binary and not task.notion.reading.about_confidence:
+            rate = float(task.problems[0].bins(np.array([])).frequency[0])
+            made["rarer"] = min(rate, 1 - rate)
         if self.estimator == "auto":
             return made
         if not isinstance(rows, Predictions):
@@ -427,7 +438,25 @@ class Measurements:
         its = comparison.estimates["baseline"]
         how = "paired with those" if paired else f"independent of {sample_size(its.n, its.clusters)}"
         remark = f", {how} of {base.name}"
-        return {"subject": subject, "measured": comparison.differences["this"], "remark": remark}
+        made = {"subject": subject, "measured": comparison.differences["this"], "remark": remark}
+        return made | {"cautions": comparison.cautions}
+
+
+def _within_reach_of_a_constant(verdicts: Sequence[LimitVerdict]) -> Iterator[str]:
+    """Yield a sentence if the error of a constant score of 0 or 1 is within the limit of an error."""
+    low = [each for each in verdicts if each.rarer and each.rarer <= each.limit]
+    if not low:
+        return
+    rates = [number(each.rarer or 0.0) for each in low]
+    where = f", {rates[0]}"
+    if low[0].group is not None:
+        groups = [f"{short(str(each.group))} ({rate})" for each, rate in zip(low, rates, strict=True)]
+        where = f" in {few_of(groups, 10)}"
+    yield (
+        "A model that always predicts the more frequent outcome would pass: the limit "
+        f"{low[0].limit:g} is not below the base rate of the rarer outcome{where}. Choose a lower limit, "
+        "such as half of the base rate, or add --max-oe."
+    )
 
 
 def _same_rows(rows: Rows, other: Rows) -> bool:

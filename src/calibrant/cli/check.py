@@ -43,7 +43,7 @@ USAGE = (
 )
 
 
-def _check_limits(limits: Mapping[str, float], given: dict[str, Any]) -> None:
+def _check_limits(limits: Mapping[str, float], given: dict[str, Any], estimator: str) -> None:
     """Refuse no limit at all, options that go together and are alone, and limits that nothing can reach."""
     from calibrant.tasks import get_notion
 
@@ -52,6 +52,10 @@ def _check_limits(limits: Mapping[str, float], given: dict[str, Any]) -> None:
     for name, other in (("max_regret", "cost"), ("max_worse", "baseline")):
         if (name in limits) != (given[other] is not None):
             raise click.UsageError(f"--{name.replace('_', '-')} and --{other} go together")
+    if estimator != "auto" and "max_ece" not in limits:
+        raise click.UsageError(
+            "--estimator goes with --max-ece: its value is printed beside the one that decides"
+        )
     notion = settled(given)["notion"]
     largest = 1.0 if notion is None else get_notion(notion).max_error(given["norm"])
     for name, limit in limits.items():
@@ -208,8 +212,8 @@ def check(
     independent samples. With --groups every group is compared with the limits, with simultaneous
     intervals, and the check fails if any group fails.
 
-    The decision always uses the interval of the default estimator. The value of another --estimator is
-    printed in addition.
+    The decision always uses the interval of the default estimator. With --max-ece the value of another
+    --estimator is printed in addition.
 
     \b
     Examples:
@@ -220,7 +224,7 @@ def check(
     from calibrant.assessment.gates import LIMITS, hold
 
     limits = {name: given[name] for name in LIMITS if given[name] is not None}
-    _check_limits(limits, given)
+    _check_limits(limits, given, estimator)
     baseline = given["baseline"]
     reports = {
         path: made for path, made in ((junit_path, junit), (markdown_path, markdown)) if path is not None
