@@ -336,3 +336,20 @@ def test_auc_is_that_of_scikit_learn(weighted):
 def test_auc_is_unknown_of_one_class_and_of_sketches():
     assert calibrant.assess([1] * 20, np.linspace(0.1, 0.9, 20), rng=0).auc is None
     assert calibrant.Sketch("binary").update(*rows(200)).assess(rng=0).auc is None
+
+
+def test_a_group_that_a_common_recalibration_leaves_off_is_named():
+    rng = np.random.default_rng(0)
+    n = 8000
+    true = 1 / (1 + np.exp(4.1 - 1.1 * rng.normal(size=n)))
+    score, country = 4 * true / (1 + 3 * true), rng.choice(["de", "es", "ng"], n, p=[0.5, 0.42, 0.08])
+    label = rng.random(n) < np.where(country == "ng", true + 0.1, true)
+    found = calibrant.assess(label, score, groups=country)
+    assert found.verdict.finding == "error"
+    gaps = {row.name: row.beyond for row in found.by_group}
+    assert gaps["ng"].low < 0.1 < gaps["ng"].high
+    assert f"That leaves ng too low by {100 * gaps['ng'].value:.1f} points" in found.verdict.action
+    assert found.verdict.action.endswith("calibrate it on its own rows.")
+    assert type(found).from_json(found.to_json()).verdict.action == found.verdict.action
+    for segment in calibrant.audit(label, score, {"c": country}, n_resamples=1999).segments:
+        assert gaps[segment.values[0]][:3] == pytest.approx(segment.beyond[:3], abs=0.002)

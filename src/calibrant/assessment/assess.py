@@ -37,13 +37,15 @@ from calibrant.inference.estimate import MANY, ClassEstimates, count_steps, esti
 from calibrant.inference.interval_estimate import MeanGap, interval_deviate
 from calibrant.inference.multiplicity import each_level, false_discovery
 from calibrant.inference.result import Estimate
+from calibrant.inference.segments import audited_segments
 from calibrant.inference.table import refined, rows_by_code
-from calibrant.inputs import Predictions
+from calibrant.inputs import Predictions, SegmentTable
 from calibrant.maps.multiclass import SoftmaxMap, fit_temperature
 from calibrant.parallel import background, one_blas_thread, parallel_map
 from calibrant.posterior import posterior_of
-from calibrant.score_data import Array, ScoreData
+from calibrant.score_data import Array, Sample, ScoreData
 from calibrant.score_data.simplex import Simplex
+from calibrant.settings import REPORT
 from calibrant.tasks import CalibrationTask, Notion, get_notion
 from calibrant.tasks.notions import curve_notion, reported_notions
 
@@ -56,6 +58,9 @@ BINS = Binned("uniform", 15)
 # For the axis of log odds: its bins, and the log odds between the cells of its histogram.
 BY_MASS = Binned("adaptive", 15)
 LOG_ODDS = np.arange(-20.0, 20.25, 0.25)
+
+# Simulated data sets for the joint intervals of what a recalibration leaves of the gaps of groups.
+BEYOND_DATA_SETS = 2000
 
 # The interval and the test of a class take as long as so many of the steps that an estimate reports.
 STEPS_OF_CLASS, STEPS_OF_TEST = 6, 2
@@ -92,6 +97,8 @@ class AssessmentInputs:
     command: str | None
     data: Predictions | None = None  # the rows, where they are at hand
     decision: tuple[CalibrationTask, Cost] | None = None  # what acting on the scores is asked to cost
+    # What a common recalibration leaves of the mean gaps of groups, from a seed.
+    beyond: Callable[[int], Mapping[str, MeanGap]] | None = None
 
 
 @one_blas_thread()
@@ -133,6 +140,7 @@ def assess_predictions(
         command=command,
         data=data,
         decision=None if cost is None else deciding(data, cost, labels=labels),
+        beyond=None if groups is None else partial(_beyond_recalibration, data, tasks[0], *groups, level),
     )
     seen = facts_from_rows(data, names, headline)
     assessment = _assemble(material, seen, level, rng, progress, n_resamples, tolerance)
@@ -251,7 +259,10 @@ def _assemble(
         log_odds=_odds(curve_task, _worst(estimates[by_curve]), level),
         by_estimator=MappingProxyType({"auto": estimates[by_curve]} | all_of("estimator")), by_class=rows,
         other_classes=others,
-        by_group=_rows_of_groups(material.groups, _refined(material.groups, all_of("group"), options), level),
+        by_group=_rows_of_groups(
+            material.groups, _refined(material.groups, all_of("group"), options), level,
+            done.get(("beyond", None), {}),
+        ),
         balance=balance, accuracy=accuracy, scores=scores()[0], cautions=(), rows=material.rows,
         n=estimates[headline.notion.name].n, classes=names,
         pos_label=None if class_task is None or class_task.positive is None else names[class_task.positive],
@@ -310,6 +321,8 @@ def _jobs(
             jobs["clinical", None] = partial(clinical_of, task, level=level, seed=seed)
     for k, group in enumerate(material.groups):
         jobs["group", k] = partial(_of_group, group, len(material.groups), options)
+    if material.beyond is not None:
+        jobs["beyond", None] = partial(material.beyond, seed)
     jobs["probability_transfer", None] = partial(probability_transfer_of, material.tasks[0])
     if material.decision is not None:
         jobs["decision", None] = partial(Decision.of, *material.decision, level=level, seed=seed)
@@ -371,8 +384,9 @@ def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Ar
 
 
 def _rows_of_groups(
-    groups: Sequence[AssessedGroup], estimates: Sequence[Estimate], level: float
-) -> tuple[SubgroupResult, ...]:
+    groups: Sequence[AssessedGroup], estimates: Sequence[Estimate], level: float,
+    beyond: Mapping[str, MeanGap],
+) -> tuple[SubgroupResult, ...]:  # fmt: skip
     """Return the groups, each by itself, the worst first; the worst have curves."""
     adjusted = false_discovery([result.p_value for result in estimates])
     order = sorted(range(len(groups)), key=lambda k: -estimates[k].value)
@@ -388,8 +402,27 @@ def _rows_of_groups(
         counts, curve = _counts(task.each(), result.n), curves.get(k)
         assert not isinstance(curve, ByClass)
         row = groups[k].name, float(groups[k].rows), *counts, result, adjusted[k], gap, curve
-        rows.append(SubgroupResult(*row))
+        rows.append(SubgroupResult(*row, beyond=beyond.get(groups[k].name)))
     return tuple(rows)
+
+
+def _beyond_recalibration(
+    data: Predictions, task: CalibrationTask, values: list[Any], codes: Array, level: float, seed: int
+) -> dict[str, MeanGap]:
+    """Return what one recalibration of all rows leaves of the mean gaps of groups that are not too small."""
+    count = np.bincount(codes, minlength=len(values))
+    kept = np.flatnonzero((count >= REPORT.few_group_rows) & (count < data.n_rows))
+    problem = task.problems[0]
+    if len(task.problems) > 1 or not isinstance(problem, Sample) or not kept.size:
+        return {}
+    names: list[tuple[str, ...]] = [(str(values[k]),) for k in kept]
+    places = np.full(len(values), len(kept))
+    places[kept] = np.arange(len(kept))
+    table = SegmentTable(("group",), names, places[codes], count[kept])
+    segments, _ = audited_segments(
+        problem, [table], data.cluster, level, BEYOND_DATA_SETS, np.random.default_rng(seed)
+    )
+    return {segment.values[0]: segment.beyond for segment in segments}
 
 
 def _mean_gap(problem: ScoreData, adjustment: ClusterAdjustment, result: Estimate) -> MeanGap:

@@ -129,6 +129,9 @@ class SubgroupResult(Serializable):
         The mean gap, at the level of the estimate; None where several scores a row are compared.
     curve : ReliabilityCurve or None
         The curve of one of the worst 12 groups; those of classes are in `Assessment.curves`.
+    beyond : MeanGap or None
+        The part of the mean gap of a group that one common recalibration of all rows does not explain; the
+        intervals of all groups hold together. None where the rows are not known.
     """
 
     name: str
@@ -139,6 +142,7 @@ class SubgroupResult(Serializable):
     p_adjusted: Probability
     gap: MeanGap | None = None
     curve: ReliabilityCurve | None = None
+    beyond: MeanGap | None = None
 
     def off(self, level: float) -> bool:
         """Tell whether calibration is rejected, allowing for how many were looked at."""

@@ -32,6 +32,7 @@ from calibrant.tasks import get_notion
 
 if TYPE_CHECKING:
     from calibrant.assessment.assessment import Assessment, Balance, SubgroupResult
+    from calibrant.inference.interval_estimate import MeanGap
     from calibrant.inference.result import Estimate
     from calibrant.tasks import Notion
 
@@ -239,8 +240,8 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
     off = [row for row in rows if _ends(row.estimate)[0] > tolerance]
     if high and low:
         answer, headline = DISTRUST, f"Too high for {_names(high)}, too low for {_names(low)}."
-        told = [f"{_name(row)}: too high by {_gap(row, -1)}" for row in high[:LISTED]]
-        told += [f"{_name(row)}: too low by {_gap(row, 1)}" for row in low[:LISTED]]
+        named = [(row, row.gap) for row in (*high[:LISTED], *low[:LISTED]) if row.gap is not None]
+        told = [f"{_name(row)}: too {_signed(gap)}" for row, gap in named]
         more, reason = len(high) + len(low) - len(told), "the mean gaps of groups in both directions exceed"
         shown, qualifier = [high[0].name, low[0].name], " in part" * (state == DISTRUST)
         is_small = "is" if qualifier else "looks small,"
@@ -356,6 +357,23 @@ def _where(assessment: Assessment, state: str) -> str:
 
 def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
     """Return what to do about scores that are off, and the command."""
+    action, command = _common_recalibration(assessment)
+    left = _left_off(assessment)
+    if command is not None and left:
+        told = few_of([f"{name} too {_signed(gap)}" for name, gap in left.items()])
+        action += f" That leaves {told}: calibrate {'each' if len(left) > 1 else 'it'} on its own rows."
+    return action, command
+
+
+def _left_off(assessment: Assessment) -> dict[str, MeanGap]:
+    """Return mean gaps of groups that one recalibration of all rows leaves too large, the largest first."""
+    gaps = {_name(row): row.beyond for row in assessment.by_group if row.beyond is not None}
+    off = [name for name, gap in gaps.items() if max(gap.low, -gap.high) > assessment.tolerance]
+    return {name: gaps[name] for name in sorted(off, key=lambda name: -abs(gaps[name].value))}
+
+
+def _common_recalibration(assessment: Assessment) -> tuple[str, str | None]:
+    """Return what one recalibration of all rows does, and the command."""
     recalibration = assessment.recalibration
     if recalibration is None:
         return "Recalibrate the scores on rows with labels, and assess them again.", None
@@ -406,11 +424,11 @@ def _in_points(*numbers: float) -> str:
     return f"{middle} points ({left} to {right})"
 
 
-def _gap(row: SubgroupResult, sign: int) -> str:
-    """Return the size of the mean gap of a group, in its direction."""
-    assert row.gap is not None
-    low, high = sorted((sign * row.gap.low, sign * row.gap.high))
-    return _in_points(sign * row.gap.value, low, high)
+def _signed(gap: MeanGap) -> str:
+    """Return the direction and the size of a mean gap."""
+    if gap.value > 0:
+        return f"low by {_in_points(gap.value, gap.low, gap.high)}"
+    return f"high by {_in_points(-gap.value, -gap.high, -gap.low)}"
 
 
 def _name(row: SubgroupResult, what: str = "group") -> str:
