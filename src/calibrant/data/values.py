@@ -182,6 +182,8 @@ def _array_of(column: Any) -> Array:
     """
     import pyarrow as pa
 
+    if not len(column):  # it may have no data, of which earlier versions make no array
+        return np.empty(0, column.type.to_pandas_dtype())
     if pa.types.is_boolean(column.type):  # which are bits
         return np.from_dlpack(column.cast(pa.uint8())).view(bool)
     return np.from_dlpack(column)

@@ -443,7 +443,7 @@ def _numbers(name: str, array: Array, *, unit: bool = False) -> Array:
             rounded = array.astype(np.float64)
     else:
         array = objects(name, array, _NUMBER, "hold real numbers")
-        if any(large := [abs(v) >= 2**63 for v in array.flat]):
+        if any(large := [abs(v) >= 2.0**63 for v in array.flat]):
             _refuse(name, "hold numbers below 2^63", array, large)
         if all(isinstance(v, Integral) for v in array.flat):
             return array.astype(np.int64)

@@ -1,6 +1,6 @@
 """calibrant where scikit-learn looks for it: a scorer for model selection, a display, a calibrated model.
 
-Import it by name, `import calibrant.sklearn`; it needs scikit-learn 1.4 or later. scikit-learn keeps the
+Import it by name, `import calibrant.sklearn`; it needs scikit-learn 1.6 or later. scikit-learn keeps the
 names of its scorers to itself, so there is no `scoring="neg_ece"`: pass `scoring=neg_ece_scorer()`.
 """
 

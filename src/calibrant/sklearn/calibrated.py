@@ -9,8 +9,9 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
-from sklearn.utils import check_consistent_length, indexable
+from sklearn.utils import check_consistent_length, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import check_classification_targets
@@ -24,11 +25,6 @@ from calibrant.maps.methods import METHODS, canonical_name
 from calibrant.score_data import Array
 from calibrant.sklearn.model import explaining, probabilities
 from sklearn import get_config
-
-try:
-    from sklearn.frozen import FrozenEstimator
-except ImportError:  # scikit-learn before 1.6
-    FrozenEstimator = ()
 
 Params: TypeAlias = dict[str, Any]
 # Mistakes that a model of fitted rows must expect of itself before making none of them looks odd: by chance
@@ -54,7 +50,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     cv : int, splitter, iterable of (train, test) or "prefit"
         How rows are held out; an integer is a number of stratified folds. No row may be held out twice,
         unless with `ensemble=True`. It does not matter for a frozen estimator. "prefit" means the same as a
-        frozen estimator, for scikit-learn before 1.6; a search or any other copy forgets what it has learned.
+        frozen estimator, but a search or any other copy forgets what it has learned.
     ensemble : bool
         False: one calibrator learns from all held-out scores, and the estimator is fitted to all rows once
         more. True: every fold keeps its model and its calibrator, and predictions are means over folds.
@@ -226,8 +222,6 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         )
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import get_tags  # scikit-learn 1.6, and earlier ones do not ask
-
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags
