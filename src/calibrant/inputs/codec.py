@@ -43,6 +43,7 @@ from typing import (
 )
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.inputs.arguments import is_finite, is_number
 from calibrant.inputs.errors import InputError, InputTypeError, show, show_near
@@ -289,7 +290,7 @@ def _plain(path: str, annotation: Any, value: Any) -> Any:
     if origin in (Union, UnionType):
         options = [option for option in get_args(hint) if option is not NoneType]
         if len(options) > 1:
-            options = [option for option in options if isinstance(value, get_origin(option) or option)]
+            options = [option for option in options if isinstance(value, _origin(option) or option)]
         return _plain(path, options[0], value)
     if origin is np.ndarray or hint is float:
         return _plain_numbers(path, value, rules)
@@ -414,11 +415,17 @@ def _record(path: str, kind: Any, value: Any) -> Any:
     return made
 
 
+def _origin(hint: Any) -> Any:
+    """Return the class of a generic type; since numpy 2.5 that of arrays is hidden by an alias."""
+    origin = get_origin(hint)
+    return np.ndarray if origin is NDArray else origin
+
+
 @cache
 def _unwrap_annotation(annotation: Any) -> tuple[Any, Any, tuple[Any, ...]]:
     """Return the type of an annotation, what that is an alias of, and the rules."""
     hint, *rules = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-    return hint, get_origin(hint), tuple(rules)
+    return hint, _origin(hint), tuple(rules)
 
 
 @cache
