@@ -109,7 +109,7 @@ def without_effect(measured: dict[str, dict[float, Record]]) -> list[str]:
     """Return a line for each field whose changes are all below the noise, with the reason to keep it."""
     none = {"below noise", "no change"}
     return [
-        f"- `{setting}`: {REASONS.get(setting, 'not decided')}"
+        f"- `{setting}`: {REASONS.get(setting, 'no measurement prefers another value')}"
         for setting, found in measured.items()
         if len(found) == len(FACTORS) and {long_text(record) for record in found.values()} <= none
     ]

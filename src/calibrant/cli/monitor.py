@@ -150,7 +150,10 @@ def _rows(monitor: Monitor, period: Period, given: dict[str, Any], table: Any) -
 @click.option("--alpha", type=float, help="Largest probability of a false alarm.  [default: 0.05]")
 @click.option("--tolerance", type=float, help="Allowed difference in log-odds.  [default: 0]")
 @click.option(
-    "--reference", type=int, metavar="N", help="Compare with the first N periods instead of the scores."
+    "--reference",
+    type=int,
+    metavar="N",
+    help="Compare with the first N periods instead of the scores; detects large changes only.",
 )
 @click.option("--delay", type=float, metavar="DAYS", help="Days after which all labels are known.")
 @click.option(
