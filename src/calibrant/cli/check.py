@@ -218,7 +218,7 @@ def check(
     \b
     Examples:
       calibrant check predictions.csv --max-ece 0.05
-      calibrant check new.csv --baseline old.csv --max-worse 0.005 --junit gate.xml --markdown gate.md
+      calibrant check new.csv --baseline old.csv --max-worse 0.02 --junit gate.xml --markdown gate.md
       calibrant check predictions.csv --groups region --max-oe 1.25
     """
     from calibrant.assessment.gates import LIMITS, hold

@@ -110,7 +110,7 @@ def compare(
     \b
     Examples:
       calibrant compare old.csv new.csv
-      calibrant compare last.sketch this.sketch --max-worse 0.005
+      calibrant compare last.sketch this.sketch --max-worse 0.02
       calibrant compare *.csv --correct right --confidence sure --cluster question -o models.html
     """
     from calibrant.assessment.gates import CODES
