@@ -253,7 +253,8 @@ def audited_segments(
         Segment(names, values, int(rows), y, s, gap, p, beyond, p_beyond, min(max(mean, -1.0), 1.0))
         for (names, values, rows), y, s, gap, p, beyond, p_beyond, mean in zip(keys, *columns, strict=True)
     ]
-    order = sorted(range(len(keys)), key=lambda k: (-abs(scores[1][k]), keys[k][:2]))
+    # Rounded, so that rounding errors do not decide between equal scores.
+    order = sorted(range(len(keys)), key=lambda k: (-round(abs(float(scores[1][k])), 6), keys[k][:2]))
     return tuple(segments[k] for k in order), correlation
 
 
