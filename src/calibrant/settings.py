@@ -194,47 +194,39 @@ class LogOddsSettings:
     deviations are in log-odds. See docs/methods/calibration-curve.md.
     """
 
-    # Parametric components; weights are relative.
-    identity_weight: float = setting(0.15, "Prior weight of the identity.", _NONE)
-    component_weight: float = setting(0.1, "Prior weight of every other parametric component.", _NONE)
-    shift_sds: tuple[float, ...] = setting((0.3, 1.0), "Prior standard deviations of shifts.", _NONE)
-    temperature_sds: tuple[float, ...] = setting(
-        (0.3, 1.5), "Prior standard deviations of the slope of temperatures.", _NONE
+    identity_weight: float = setting(
+        0.15, "Prior weight of the identity; other parametric components share the rest equally.", _NONE
     )
-    affine_sds: tuple[float, ...] = setting(
-        (0.2, 0.6, 2.0), "Prior standard deviations of shift and slope of affine maps.", _NONE
-    )
-    beta_sds: tuple[float, ...] = setting(
-        (0.5, 1.5), "Prior standard deviations of shift and slope of beta maps.", _NONE
-    )
-    beta_curvature_sds: tuple[float, ...] = setting(
-        (0.4, 1.0), "Prior standard deviations of the curvature of beta maps.", _NONE
+    sds: tuple[float, ...] = setting(
+        (0.3, 1.0),
+        "Prior standard deviations of shift, slope, curvature and smooth part, and of the shift of a score.",
+        _NONE,
     )
     identity_bonus: float = setting(
         25.0, "Additional log prior weight of the identity, times n (nats): it matters below 100 rows.", _NONE
     )
     temperature_bonus: float = setting(
         100.0,
-        "Additional log prior weight of a temperature, times n (nats).",
+        "Additional log prior weight of a temperature, times n (nats), at most 1.",
         "benchmarks/maps.py --models development",
     )
     probability_of_no_label_noise: float = setting(0.7, "Prior probability of no label noise.", _NONE)
     label_noises: tuple[float, ...] = setting(
         (0.005, 0.03, 0.1), "Label noises with equal prior weight.", _NONE
     )
-    # Smooth part
-    smooth_weight: float = setting(0.2, "Prior weight of all components with a smooth part.", _NONE)
-    deviation_sds: tuple[float, ...] = setting(
-        (0.15, 0.5, 1.5), "Standard deviations of a smooth part, and of the shift of a score.", _NONE
+    flexible_weight: float = setting(
+        0.2,
+        "Prior weight of the components with a smooth part, of the partition, and of one shift per score.",
+        _NONE,
     )
+    # Smooth part
     roughness: tuple[float, ...] = setting(
         (1.0, 4.0, 16.0, 2.0), "Roughnesses of the spectra of a smooth part, in cosine frequencies.", _NONE
     )
     spectrum_exponents: tuple[float, ...] = setting(
         (2.0, 2.0, 2.0, 1.0), "Exponents of the spectra of a smooth part.", _NONE
     )
-    # Local components
-    partition_weight: float = setting(0.15, "Prior weight of the dyadic partition.", _NONE)
+    # Dyadic partition
     probability_of_final_range: float = setting(0.5, "Prior probability that a range is not split.", _NONE)
     probability_of_unchanged_range: float = setting(
         0.9, "Prior probability that the scores of a final range are unchanged.", _NONE
@@ -248,21 +240,17 @@ class LogOddsSettings:
     range_width_offset: float = setting(
         0.3, "Added to the standard deviation of log-odds in a range, the unit of its slope.", _NONE
     )
-    score_shift_weight: float = setting(
-        0.3, "Prior weight of one shift per score, where distinct scores are few.", _NONE
-    )
 
     @property
     def parametric(self) -> "np.ndarray[Any, np.dtype[np.float64]]":
         """Parametric components: sds of shift, slope, curvature; weight; whether one has a smooth part."""
-        weight = self.component_weight
-        beta = zip(self.beta_sds, self.beta_curvature_sds, strict=True)
+        weight = (1 - self.identity_weight) / (4 * len(self.sds))
         return np.array([
             (0.0, 0.0, 0.0, self.identity_weight, True),
-            *((sd, 0.0, 0.0, weight, False) for sd in self.shift_sds),
-            *((0.0, sd, 0.0, weight, False) for sd in self.temperature_sds),
-            *((sd, sd, 0.0, weight, k > 0) for k, sd in enumerate(self.affine_sds)),
-            *((sd, sd, curvature, weight, k > 0) for k, (sd, curvature) in enumerate(beta)),
+            *((sd, 0.0, 0.0, weight, False) for sd in self.sds),
+            *((0.0, sd, 0.0, weight, False) for sd in self.sds),
+            *((sd, sd, 0.0, weight, True) for sd in self.sds),
+            *((sd, sd, sd, weight, True) for sd in self.sds),
         ])  # fmt: skip
 
     @property

@@ -115,7 +115,7 @@ def regret(
     >>> score = rng.random(2000)
     >>> answer = calibrant.regret(rng.random(2000) < score**2, score, (1, 9), rng=0)
     >>> answer
-    Regret(0.103 [0.057, 0.190] per row, n=2000)
+    Regret(0.104 [0.052, 0.190] per row, n=2000)
 
     Three actions, one of which is to ask an expert:
 
@@ -254,7 +254,7 @@ def best_threshold(
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(5000)
     >>> calibrant.best_threshold(rng.random(5000) < score**2, score, (1, 9), rng=0)
-    BestThreshold(0.318, cost 0.445 per row, n=5000)
+    BestThreshold(0.318, cost 0.447 per row, n=5000)
     """
     inputs.seeded(rng)
     rows = None, sample_weight, labels, pos_label, cluster

@@ -94,7 +94,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     >>> model.estimators_[0].predict_proba(X[541:542]).round(2)
     array([[0.18, 0.82]])
     >>> model.predict_proba(X[541:542]).round(2)
-    array([[0.65, 0.35]])
+    array([[0.62, 0.38]])
     >>> low, high = model.predict_interval(X[541:542])
     >>> bool((low < [0.65, 0.35]).all() and ([0.65, 0.35] < high).all())
     True

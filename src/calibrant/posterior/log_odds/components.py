@@ -109,33 +109,24 @@ def with_label_noise(x: Array, noise: float) -> Array:
 def parametric(cells: LogOddsCells) -> list[ComponentBlock]:
     """Fit the components without a smooth part: one block for each value of the label noise."""
     shapes, noises = LOG_ODDS.parametric, LOG_ODDS.label_noise_prior
-    sizes, weight = shapes[:, :3], shapes[:, 3] / shapes[:, 3].sum()
+    sizes = shapes[:, :3]
     offset = np.stack([with_label_noise(cells.x, noise) for noise in noises])
     phi = features(offset)
     n_components = len(sizes)
     basis = (phi[:, None] * sizes[:, None]).reshape(-1, cells.x.size, 3)
     start = np.zeros((len(basis), 3))
     mode, odds, log_marginal = modes(cells, np.repeat(offset, n_components, axis=0), basis, start)
-    prior = np.log(weight * (1 - LOG_ODDS.smooth_weight))
+    prior = np.log(shapes[:, 3] * (1 - LOG_ODDS.flexible_weight))
     n = max(cells.n, 1.0)
-    identity_bonus = np.where(sizes.any(axis=1), 0.0, LOG_ODDS.identity_bonus / n)
     only_slope = (sizes[:, 1] > 0) & (np.count_nonzero(sizes, axis=1) == 1)
-    temperature_bonus = min(LOG_ODDS.temperature_bonus / n, 1.0)
-    prior = prior + np.where(only_slope, temperature_bonus, 0.0)
+    prior[only_slope] += min(LOG_ODDS.temperature_bonus / n, 1.0)
+    identity_bonus = np.where(sizes.any(axis=1), 0.0, LOG_ODDS.identity_bonus / n)
     blocks = []
     for k, (noise, share) in enumerate(noises.items()):
         block = slice(k * n_components, (k + 1) * n_components)
         parts = mode[block], _information(cells, phi[k], odds[block]), odds[block], log_marginal[block]
-        blocks.append(
-            ComponentBlock(
-                noise,
-                None,
-                phi[k],
-                sizes,
-                prior + np.log(share) + (identity_bonus if noise == 0 else 0.0),
-                *parts,
-            )
-        )
+        log_prior = prior + np.log(share) + (identity_bonus if noise == 0 else 0.0)
+        blocks.append(ComponentBlock(noise, None, phi[k], sizes, log_prior, *parts))
     return blocks
 
 
@@ -256,11 +247,11 @@ def smooth(
     shapes = LOG_ODDS.parametric
     shapes = shapes[shapes[:, 4] > 0]
     spectra = _spectra(count)
-    spread = np.array([size * spectrum for size in LOG_ODDS.deviation_sds for spectrum in spectra])
+    spread = np.array([size * spectrum for size in LOG_ODDS.sds for spectrum in spectra])
     shapes, shape_weight = shapes[:, :3], shapes[:, 3] / shapes[:, 3].sum()
     sizes = _prior_sds(shapes, spread)
     prior = np.log(
-        np.repeat(shape_weight, len(spread)) * (LOG_ODDS.smooth_weight / (len(spread) * len(times)))
+        np.repeat(shape_weight, len(spread)) * (LOG_ODDS.flexible_weight / (len(spread) * len(times)))
     )
     blocks = []
     for name, time in times.items():

@@ -102,7 +102,7 @@ def partition_average(cells: LogOddsCells) -> LocalLogOdds:
 def independent_shifts(cells: LogOddsCells) -> LocalLogOdds:
     """Give each score an independent shift; the shifts share one unknown prior standard deviation."""
     indices = np.arange(cells.x.size)
-    sds = np.array(LOG_ODDS.deviation_sds)
+    sds = np.array(LOG_ODDS.sds)
     shifted = _ShiftedRanges.of(cells, indices, indices, np.column_stack([sds, np.zeros(len(sds))]))
     log = shifted.log_bayes_factor.sum(axis=0) - np.log(len(sds))
     total = float(np.logaddexp.reduce(log))

@@ -162,20 +162,20 @@ def model_average(residuals: Residuals, *, scattered: bool = False) -> LogOddsMi
         smooth_blocks, times = smooth(cells, blocks)
         blocks += smooth_blocks
     global_log = np.logaddexp.reduce(np.concatenate([block.log for block in blocks]))
-    local = [(LOG_ODDS.partition_weight, partition_average(cells))]
+    local = [partition_average(cells)]
     if scattered or has_few_scores(residuals[residuals.mass > 0]):
-        local.append((LOG_ODDS.score_shift_weight, independent_shifts(cells)))
-    global_weight = 1 - sum(share for share, _ in local)
+        local.append(independent_shifts(cells))
+    share = LOG_ODDS.flexible_weight
     logs = np.array(
-        [global_log - cells.likelihood(cells.x) + np.log(global_weight)]
-        + [component.log_bayes_factor + np.log(share) for share, component in local]
+        [global_log - cells.likelihood(cells.x) + np.log(1 - share * len(local))]
+        + [component.log_bayes_factor + np.log(share) for component in local]
     )
     weight = np.exp(logs - np.logaddexp.reduce(logs))
     at = _places(cells)
     parts = [_global_terms(blocks, times, at, float(weight[0]))] if weight[0] > KEPT else []
     parts += [
         _local_terms(component, cells, at, float(share))
-        for share, (_, component) in zip(weight[1:], local, strict=True)
+        for share, component in zip(weight[1:], local, strict=True)
         if share > KEPT
     ]
     weights, mean, sd = (np.concatenate(array) for array in zip(*parts, strict=True))
