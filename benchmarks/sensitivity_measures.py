@@ -201,8 +201,19 @@ _ERROR = (
     Cell("flat", 1000, 0.3), Cell("top", 2000), Cell("rounded", 1000), Cell("twenty", 500, 0.0),
     Cell("dirichlet-5", 300, 0.0, "classwise"),
 )  # fmt: skip
-_CURVE = ("power", 500), ("glm", 2000), ("steep", 200), ("even", 500), ("step", 2000), ("prior-43", 1000)
-_MAP = ("right", 200), ("too sure", 500), ("shifted", 200), ("beta", 1000), ("rare", 2000), ("step", 2000)
+_CURVE = (
+    ("steep", 50), ("power", 500), ("glm", 2000), ("steep", 200), ("even", 500), ("step", 2000),
+    ("prior-43", 1000),
+)  # fmt: skip
+_MAP = (
+    ("right", 200),
+    ("too sure", 50),
+    ("too sure", 500),
+    ("shifted", 200),
+    ("beta", 1000),
+    ("rare", 2000),
+    ("step", 2000),
+)
 _CLASSES = ("right", 500), ("too sure", 300), ("each class its own", 1000), ("across", 500)
 _REGRET = (
     ("square", 300),
@@ -258,7 +269,7 @@ MEASURED = {
     "TestSettings": ("interval", "canonical test"),
     "LogOddsSettings": ("curve", "map"),
     "CurveSettings": ("curve",),
-    "MapSettings": ("map", "multiclass map", "vector map"),
+    "MapSettings": ("vector map",),
     "ClusterSettings": ("clusters",),
     "SoftmaxSettings": ("canonical", "canonical test", "multiclass map"),
     "DecisionSettings": ("regret", "matrix regret", "regret test"),

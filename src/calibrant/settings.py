@@ -271,7 +271,9 @@ class SoftmaxSettings:
     """
 
     # Blocks
-    prior_probability_of_calibration: float = setting(0.235, "Prior probability of no gap.", _NONE)
+    prior_probability_of_calibration: float = setting(
+        0.235, "Prior probability of no gap, and that a map leaves the scores as they are.", _NONE
+    )
     probability_of_absent_block: float = setting(0.5, "Prior probability that a block is absent.", _NONE)
     sds: tuple[float, ...] = setting(
         geometric(0.03, 1.5, 7), "Prior standard deviations of a block, log-spaced.", _NONE
@@ -358,18 +360,9 @@ class ClusterSettings:
 class MapSettings:
     """Calibrators (package ``maps``)."""
 
-    temperature_fit_sd: float = setting(
-        2.0, "Prior standard deviation of the log temperature for its estimate.", _MAPS
+    vector_sd: float = setting(
+        0.3, "Prior standard deviation of temperature, shift and slope in vector and matrix scaling.", _MAPS
     )
-    temperature_sd: float = setting(
-        1.0, "Prior standard deviation of the log temperature for its marginal likelihood.", _MAPS
-    )
-    identity_prior: float = setting(0.25, "Prior probability of the identity of several classes.", _MAPS)
-    vector_temperature_sd: float = setting(
-        0.2, "Prior standard deviation of the temperature in vector and matrix scaling.", _MAPS
-    )
-    vector_bias_sd: float = setting(0.6, "The same of the shift of a class.", _MAPS)
-    vector_slope_sd: float = setting(0.3, "The same of the slope of a class.", _MAPS)
     matrix_sd: float = setting(0.5, "The same of a matrix entry, times the number of classes.", _MAPS)
 
 

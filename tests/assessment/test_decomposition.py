@@ -11,7 +11,6 @@ from calibrant.maps import Calibrator
 from calibrant.maps import multiclass as maps
 from calibrant.score_data import Sample
 from calibrant.score_data.simplex import Simplex
-from calibrant.settings import MAPS
 
 
 def simulated(n, classes, sharper=1.0, shifts=0.0, seed=0):
@@ -102,7 +101,7 @@ def test_the_temperature_of_more_rows_than_are_held_at_once_is_that_of_all(monke
     def cost(log):
         z = np.exp(log) * np.log(rows.score)
         own = z[np.arange(len(z)), rows.code] - np.log(np.exp(z).sum(axis=1))
-        return 0.5 * (log / MAPS.temperature_fit_sd) ** 2 - rows.weight @ own
+        return 0.5 * log**2 - rows.weight @ own
 
     expected = minimize_scalar(cost, bounds=(-2, 2), method="bounded", options={"xatol": 1e-8}).x
     for name in ("CHUNK", "FIRST_ENTRIES"):

@@ -42,7 +42,7 @@ def mapped(outcome, score):
         (CLUSTERS, "slow_functions", 8, clustered),
         (CURVES, "local_quantile_share", 1.0, band),
         (DECISIONS, "variance_floor_rows", 8.0, regret),
-        (MAPS, "vector_bias_sd", 0.1, mapped),
+        (MAPS, "vector_sd", 0.1, mapped),
     ],
 )
 def test_a_changed_setting_changes_the_result(settings, name, value, result, monkeypatch):

@@ -88,7 +88,9 @@ def test_named_maps_are_modes_of_blocks_of_known_sizes(method, names):
     for block in made.blocks.blocks:
         theta = made.draws[0, block.indices]
         matrix_sd = MAPS.matrix_sd / 4 if method == "matrix" else None
-        size = {**module._vector_sd(), "matrix": matrix_sd}.get(block.name)
+        size = {**dict.fromkeys(("temperature", "bias", "slope"), MAPS.vector_sd), "matrix": matrix_sd}.get(
+            block.name
+        )
         if size is None:
             assert not theta.any()
         else:

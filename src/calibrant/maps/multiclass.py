@@ -20,7 +20,7 @@ from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Bounds, Shape, Share
 from calibrant.posterior.log_odds.cells import NEAREST, certainty_bound, expit
 from calibrant.posterior.process import softmax
 from calibrant.posterior.softmax.blocks import FEW, Blocks, least_of
-from calibrant.posterior.softmax.fit import SoftmaxPosterior, penalised
+from calibrant.posterior.softmax.fit import SoftmaxPosterior, gap_probability_of, penalised
 from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 from calibrant.settings import MAPS, SOFTMAX
@@ -172,15 +172,13 @@ def fit_softmax(rows: Simplex) -> SoftmaxMap:
     draws = posterior.draws(np.random.default_rng(0), SIZE_DRAWS, COEFFICIENT_DRAWS)
     # Fisher information of the log temperature, and its marginal likelihood by the Laplace approximation.
     information = float(posterior.information[0, 0]) * posterior.blocks.width**2
-    log, spread = np.log(start.slope), MAPS.temperature_sd**2
-    changed = _likelihood(rows, start.least, start.slope) - 0.5 * log**2 / spread
+    changed = _likelihood(rows, start.least, start.slope) - 0.5 * np.log(start.slope) ** 2
     # With few rows, a single temperature does not represent all maps that are compatible with the data.
-    changed -= 0.5 * np.log1p(spread * max(information, MIN_INFORMATION))
+    changed -= 0.5 * np.log1p(max(information, MIN_INFORMATION))
     calibrated = SOFTMAX.prior_probability_of_calibration
     changed += np.logaddexp(np.log(calibrated), np.log1p(-calibrated) + posterior.log_odds)
-    prior = MAPS.identity_prior
-    odds = np.log1p(-prior) - np.log(prior) + changed - _likelihood(rows, start.least, 1.0)
-    untouched = float(expit(-odds))
+    # The prior probability of no gap is also that of the scores as they are.
+    untouched = 1 - float(gap_probability_of(changed - _likelihood(rows, start.least, 1.0)))
     # Scores of 0 were replaced above. The identity keeps them, which would exclude observed labels.
     possible = bool((rows.score[np.arange(len(rows.code)), rows.code] > 0).all())
     # Small corrections often do harm.
@@ -191,7 +189,7 @@ def fit_softmax(rows: Simplex) -> SoftmaxMap:
         draws=draws,
         bent=posterior.gap_probability,
         untouched=1.0 if keep_identity else untouched,
-        doubt=float((information + 1 / spread) ** -0.5),
+        doubt=float((information + 1) ** -0.5),
         floor=_floor(rows) if keep_identity else NEAREST,
     )
 
@@ -216,26 +214,18 @@ def _dtype(rows: Simplex) -> DTypeLike:
 
 def fit_vector(rows: Simplex) -> SoftmaxMap:
     """Fit vector scaling: a shift and a slope of the log probability of each class."""
-    return _fit_sizes(rows, _vector_sd())
+    return _fit_sizes(rows, {})
 
 
 def fit_matrix(rows: Simplex) -> SoftmaxMap:
     """Fit matrix scaling; with many classes, vector scaling."""
     matrix = {"matrix": MAPS.matrix_sd / rows.n_classes} if rows.n_classes <= FEW else {}
-    return _fit_sizes(rows, _vector_sd() | matrix)
+    return _fit_sizes(rows, matrix)
 
 
-def _vector_sd() -> dict[str, float]:
-    """Return the prior standard deviations of the blocks of vector scaling."""
-    return {
-        "temperature": MAPS.vector_temperature_sd,
-        "bias": MAPS.vector_bias_sd,
-        "slope": MAPS.vector_slope_sd,
-    }
-
-
-def _fit_sizes(rows: Simplex, sizes: dict[str, float]) -> SoftmaxMap:
-    """Return the posterior mode for blocks with given prior standard deviations."""
+def _fit_sizes(rows: Simplex, matrix: dict[str, float]) -> SoftmaxMap:
+    """Return the posterior mode for fixed prior standard deviations of blocks, which may include a matrix."""
+    sizes = dict.fromkeys(("temperature", "bias", "slope"), MAPS.vector_sd) | matrix
     start = fit_temperature(rows)
     tempered = _tempered(rows, start)
     blocks = Blocks.of(tempered)
@@ -245,7 +235,7 @@ def _fit_sizes(rows: Simplex, sizes: dict[str, float]) -> SoftmaxMap:
 
 
 def fit_temperature(rows: Simplex) -> SoftmaxMap:
-    """Fit temperature scaling by maximum a posteriori, with a normal prior of the log temperature."""
+    """Fit temperature scaling by maximum a posteriori: the log temperature has a standard normal prior."""
     start = SoftmaxMap(rows.n_classes, 1.0, least_of(rows.score, ZERO_RANGE))
     # Rows are in random order: a first part locates the optimum, and one or two steps on all rows refine it.
     for subset in (rows[: max(1, FIRST_ENTRIES // rows.n_classes)], rows):
@@ -260,9 +250,7 @@ def fit_temperature(rows: Simplex) -> SoftmaxMap:
 
 def newton_slope(slope: float, gradient: Array, curvature: Array) -> Array:
     """Return the slope after a Newton step of its logarithm, given sums of `slope_derivatives`."""
-    variance = MAPS.temperature_fit_sd**2
-    first = slope * gradient - np.log(slope) / variance
-    step = first / (slope * slope * curvature + 1 / variance)
+    step = (slope * gradient - np.log(slope)) / (slope * slope * curvature + 1)
     return np.asarray(slope * np.exp(np.clip(step, -0.5, 0.5)))
 
 
