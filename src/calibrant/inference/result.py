@@ -92,9 +92,12 @@ class Estimate(Printed, Serializable):
     p_value : float
         p-value of H0: the model is calibrated.
     over, under : float or None
-        Parts of the value from scores above and below the frequency; None for the canonical notion.
+        Parts of the value from scores above and below the frequency; None for the canonical notion. Of a
+        named estimator they are the value, divided in the proportions of the default posterior, not in those
+        of the bins.
     n : float
-        Effective sample size.
+        Effective sample size of the weights, (sum w)^2 / sum w^2; the number of rows without weights. It is
+        not divided by the design effect of clusters.
     notion, estimator, norm : str
         What was measured, and how; `estimator` says what "auto" stood for.
     label : object
