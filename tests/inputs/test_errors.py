@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -172,3 +173,20 @@ def test_a_name_that_stands_twice_is_refused_alike_in_files_and_in_stored_result
     assert (again.name, str(again)) == ("p", str(caught.value))
     with pytest.raises(InputError, match="estimate must have each key once, got 'p' twice"):
         from_text(text, "estimate")
+
+
+def test_a_path_instead_of_labels_is_told_how_to_read_files():
+    for path in ("big/", Path("big")):
+        with pytest.raises(
+            calibrant.InputTypeError, match=r"got None; calibrant.Sketch.from_files\(path\) reads"
+        ):
+            calibrant.ece(path)
+
+
+def test_an_unknown_estimator_is_answered_with_all_names():
+    with pytest.raises(calibrant.InputError) as error:
+        calibrant.ece([0, 1], [0.2, 0.7], estimator="other")
+    assert all(repr(name) in str(error.value) for name in calibrant.estimator_names())
+    for given, meant in (("isotnic", "isotonic"), ("quantil:10", "quantile"), ("dbta2", "dbeta2")):
+        with pytest.raises(calibrant.InputError, match=f"did you mean '{meant}'"):
+            calibrant.ece([0, 1], [0.2, 0.7], estimator=given)

@@ -129,7 +129,8 @@ def parse(text: str, *, shared: bool = False, vectors: bool = False) -> Estimato
     entries = {} if name == "auto" else _by_name(_entries(), vectors=vectors)
     if name != "auto" and name not in entries and name in _by_name(_entries(), vectors=not vectors):
         raise other_kind(text, vectors=vectors)
-    check_choice("estimator", name, ("auto", *entries), ALIASES)
+    if name != "auto" and name not in entries:
+        check_choice("estimator", name, ("auto", *estimator_names(vectors=vectors)), (*ALIASES, *entries))
     if colon and not parameter:
         raise InputError("estimator", "have a parameter after its colon", text)
     if name == "auto":

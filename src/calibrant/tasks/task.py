@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
@@ -378,7 +379,8 @@ def read(
     if is_sketch(y_true):
         raise inputs.InputTypeError("y_true", "be labels", y_true, got="a sketch, which has no rows")
     if y_prob is None:
-        raise inputs.InputTypeError("y_prob", "be scores", None)
+        hint = "calibrant.Sketch.from_files(path) reads files" * isinstance(y_true, str | PathLike)
+        raise inputs.InputTypeError("y_prob", "be scores", None, hint=hint)
     weights = {"sample_weight": sample_weight, "counts": counts}
     inputs.same_rows(y_true=y_true, y_prob=y_prob, cluster=cluster, groups=groups, **weights)
     is_multilabel = notion is not None and get_notion(notion).classes is ClassRelation.FREE
