@@ -223,6 +223,39 @@ def test_the_first_batch_tells_logits_from_probabilities():
     )
 
 
+@pytest.mark.parametrize("notion", ["binary", "confidence"])
+def test_probabilities_taken_for_logits_are_told_once(notion):
+    p, y = data(notion, kind=torch.float32)
+    metric = CalibrationError(from_logits=True)
+    with pytest.warns(calibrant.InputWarning, match="preds look like probabilities"):
+        metric.update(p, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metric.update(p, y)
+        metric_of(notion, (p.log(), y), from_logits=True)
+
+
+def test_bins_are_named_as_in_other_packages():
+    p, y = data("confidence")
+    for more, name in (
+        ({"n_bins": 10}, "uniform:10"),
+        ({"strategy": "quantile"}, "adaptive:15"),
+        ({"n_bins": 7, "strategy": "quantile"}, "adaptive:7"),
+    ):
+        found = metric_of("confidence", (p, y), **more).compute()
+        assert found == metric_of("confidence", (p, y), estimator=name).compute()
+    with pytest.raises(calibrant.InputError, match="n_bins and strategy must be left out"):
+        CalibrationError(estimator="uniform:15", n_bins=15)
+
+
+def test_a_metric_without_rows_names_its_arguments():
+    metric = CalibrationError()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match=r"the metric is empty: call update\(preds, target\) first"):
+            metric.compute()
+
+
 def test_logits_of_labels_that_are_almost_impossible():
     """A softmax in float32 ends at 1e-45; the log loss does not."""
     metric = CalibrationError("confidence", from_logits=True)

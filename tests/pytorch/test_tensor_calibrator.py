@@ -1,6 +1,7 @@
 """A calibrator on tensors gives the probabilities of the calibrator on arrays."""
 
 import io
+import warnings
 
 import numpy as np
 import pytest
@@ -97,6 +98,30 @@ def test_a_temperature_of_two_classes():
     assert torch.equal(loaded(torch.tensor(x)), module(torch.tensor(x)))
     expected = calibrant.Calibrator("temperature", from_logits=True).fit(x, y).predict_proba(x)
     np.testing.assert_allclose(module(torch.tensor(x)), expected, atol=1e-12)
+
+
+def test_probabilities_are_refused_where_logits_are_mapped():
+    x, y = several(3)
+    fitted = calibrant.Calibrator("temperature", from_logits=True).fit(x, y)
+    module, p = CalibratorModule(fitted), torch.tensor(x).softmax(-1)
+    for each in (p, p.float(), p.float().reshape(20, -1, 3), p.requires_grad_()):
+        with pytest.raises(calibrant.InputError, match=r"scores must be logits.*got probabilities"):
+            module(each)
+    module(p[:2])  # few logits may sum to 1 by chance
+    # Programs that are traced cannot look at values.
+    batch = torch.tensor(x).reshape(4, -1, 3)
+    assert torch.equal(torch.func.vmap(module)(batch), module(batch))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        assert torch.equal(torch.jit.trace(module, batch)(batch), module(batch))
+    program = torch.export.export(module, (torch.tensor(x),)).module()
+    assert torch.equal(program(torch.tensor(x)), module(torch.tensor(x)))
+
+
+def test_a_module_without_a_calibrator_says_so():
+    for call in (lambda: CalibratorModule()(torch.tensor([0.2])), CalibratorModule().state_dict):
+        with pytest.raises(ValueError, match="no calibrator: pass a fitted one, or call load_state_dict"):
+            call()
 
 
 def test_bad_arguments():

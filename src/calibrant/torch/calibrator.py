@@ -15,7 +15,7 @@ from calibrant.maps import Calibrator
 from calibrant.maps.forms import Bounded, Formula, LookupTable
 from calibrant.maps.multiclass import NEWTON_STEPS, ZERO_RANGE, SoftmaxMap, newton_slope
 from calibrant.posterior.softmax.blocks import CLASS_LIMIT, CURVE, SHIFT, TEMPERATURE_LIMIT, TIED, Blocks
-from calibrant.torch.reduce import wide
+from calibrant.torch.reduce import look_like_probabilities, wide
 
 # Entries of the logits that are read together.
 CHUNK = 1 << 22
@@ -117,9 +117,16 @@ class CalibratorModule(nn.Module):
         Parameters
         ----------
         scores : tensor of shape (N,), or (..., C) for several classes
-            Probabilities or logits.
+            Probabilities or logits. On a CPU, rows of probabilities where logits are mapped are an error.
         """
-        fitted, kind = self.calibrator, scores.dtype if scores.dtype == torch.float64 else torch.float32
+        fitted, kind = self._fitted, scores.dtype if scores.dtype == torch.float64 else torch.float32
+        refuse = fitted.from_logits and not fitted._vector and _can_be_looked_at(scores)
+        if refuse and look_like_probabilities(scores.detach().reshape(-1, scores.shape[-1])):
+            rule, got = (
+                "be logits, as the calibrator was fitted to",
+                "probabilities: rows in [0, 1] that sum to 1",
+            )
+            raise InputError("scores", rule, got=got)
         softmax = fitted._multiclass
         if softmax is not None and fitted.from_logits and softmax.blocks is None:
             return (softmax.slope * scores.to(kind)).softmax(-1)
@@ -138,6 +145,13 @@ class CalibratorModule(nn.Module):
         each = torch.stack([self._single(k, p[..., k]) for k in range(len(fitted._forms))], dim=-1)
         total = each.sum(-1, keepdim=True)
         return torch.where(total > 0, each / torch.where(total > 0, total, 1), 1 / each.shape[-1]).to(kind)
+
+    @property
+    def _fitted(self) -> Calibrator:
+        """The calibrator; an error if there is none yet."""
+        if "calibrator" not in self.__dict__:
+            raise ValueError("the module has no calibrator: pass a fitted one, or call load_state_dict")
+        return self.calibrator
 
     def _fill(self, calibrator: Calibrator) -> None:
         """Take the numbers of a fitted calibrator."""
@@ -239,7 +253,7 @@ class CalibratorModule(nn.Module):
 
     def get_extra_state(self) -> str:
         """Return the calibrator as JSON, for `state_dict`."""
-        return self.calibrator.to_json()
+        return self._fitted.to_json()
 
     def set_extra_state(self, state: str) -> None:
         """Take the calibrator of a `state_dict`.
@@ -256,6 +270,13 @@ class CalibratorModule(nn.Module):
     def extra_repr(self) -> str:
         """Return the fitted calibrator."""
         return repr(getattr(self, "calibrator", None))
+
+
+def _can_be_looked_at(scores: Tensor) -> bool:
+    """Tell whether values can be looked at: those on other devices and of traced programs cannot."""
+    traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
+    batched = torch._C._functorch.is_batchedtensor(scores)
+    return scores.device.type == "cpu" and not traced and not batched
 
 
 def _cosines(time: Tensor, count: int) -> Tensor:

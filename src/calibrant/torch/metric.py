@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from calibrant.estimators import resolve
+from calibrant.estimators.base import chosen_bins
 from calibrant.estimators.binned import Binned
 from calibrant.inputs import (
     InputError,
@@ -23,10 +24,9 @@ from calibrant.inputs import (
     given_class_names,
     positive_int,
 )
-from calibrant.inputs.rounding import TOLERANCE, TOLERANCE_BFLOAT16
 from calibrant.score_data import Cells, Moments
 from calibrant.score_data.layout import COARSE, FINE
-from calibrant.sketch.sketch import EMPTY, Sketch
+from calibrant.sketch.sketch import Sketch
 from calibrant.sketch.totals import Totals
 from calibrant.tasks import default_notion, get_notion
 from calibrant.tasks.notions import Notion, refuse_related
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 MOST_CLASSES = 1000
 # A label that is no class: of rows that are left out.
 NO_LABEL = -(1 << 40)
+EMPTY = "the metric is empty: call update(preds, target) first"
 # Entries of the state `row_sums`: numbers of rows, and of rows that are refused.
 _ROWS, _BAD = 0, slice(5, 8)
 _FAULTS = (
@@ -80,6 +81,8 @@ class CalibrationError(Base):
         `target`, and "confidence" if it has an axis of classes.
     estimator : str or Estimator, default="auto"
         As for `calibrant.ece`.
+    n_bins, strategy : int, {"uniform", "quantile"}, optional
+        Bins of a binned estimator, instead of `estimator`, as for `calibrant.ece`.
     norm : {"l1", "l2", "max"}, default="l1"
         As for `calibrant.ece`.
     num_classes : int, optional
@@ -126,6 +129,8 @@ class CalibrationError(Base):
         notion: str | None = None,
         estimator: Any = "auto",
         *,
+        n_bins: int | None = None,
+        strategy: str | None = None,
         norm: str = "l1",
         num_classes: int | None = None,
         ignore_index: int | None = None,
@@ -138,6 +143,11 @@ class CalibrationError(Base):
         super().__init__(**kwargs)
         refuse_related(notion)
         check_choice("norm", norm, ("l1", "l2", "max"))
+        if estimator == "auto":
+            estimator = chosen_bins(estimator, n_bins, strategy)
+        elif n_bins is not None or strategy is not None:
+            rule = "be left out where estimator is given"
+            raise InputError("n_bins and strategy", rule, got=f"estimator={estimator!r}")
         self._notion: Notion | None = None if notion is None else get_notion(notion)
         classwise = self._notion is not None and self._notion.classwise
         self.estimator, self.norm, self.ignore_index = estimator, norm, ignore_index
@@ -148,11 +158,11 @@ class CalibrationError(Base):
         self._layout = FINE if self._notion is None or self._notion.size(num_classes or 2) <= 20 else COARSE
         self._bins: int | None = None
         if problems > MOST_CLASSES:
-            n_bins = resolved.n_bins if isinstance(resolved, Binned) else None
-            if str(resolved) != f"uniform:{n_bins}" or not isinstance(n_bins, int) or weighted:
+            bins = resolved.n_bins if isinstance(resolved, Binned) else None
+            if str(resolved) != f"uniform:{bins}" or not isinstance(bins, int) or weighted:
                 rule = f"be uniform:B for {problems} classes, without weights: cells of more than"
                 raise InputError("estimator", f"{rule} {MOST_CLASSES} classes are too large", str(resolved))
-            self._bins = n_bins
+            self._bins = bins
         kind = torch.float64 if weighted else torch.int64
         shape = (3, problems, self._bins) if self._bins else (6, problems, self._layout.size)
         pair, reduction = ((2,), compensated_sum) if weighted else ((), partial(torch.sum, dim=0))
@@ -210,7 +220,7 @@ class CalibrationError(Base):
         weight = None if weight is None else weight.reshape(-1).double()
         if not len(label):
             return
-        logits, tolerance = self._learn(scores, label, ignore), _tolerance(scores)
+        logits, tolerance = self._learn(scores, label, ignore), reduce.sum_tolerance(scores)
         notion = default_notion(self._notion, vector=scores.ndim == 1)
         if scores.ndim == 2 and notion.is_binary and not self._pooled:
             second = reduce.wide(scores[:, 1])
@@ -283,12 +293,21 @@ class CalibrationError(Base):
             valid = scores[label != ignore]
             inside = bool(((valid >= 0) & (valid <= 1)).all())
             off = (classes > 1) * (reduce.wide(valid).sum(-1) - 1).abs()
-            logits = not inside or bool((off > _tolerance(scores)).any())
+            logits = not inside or bool((off > reduce.sum_tolerance(scores)).any())
             if logits:
                 why = "do not sum to 1" if inside else "do not lie in [0, 1]"
                 text = f"preds are taken for logits, since those of the first batch {why}: pass from_logits"
                 warnings.warn(text, InputWarning, stacklevel=5)
             self._known[1] = 1 + logits
+        elif (
+            self._known == [0, 2]
+            and scores.device.type == "cpu"
+            and reduce.look_like_probabilities(scores[label != ignore])
+        ):
+            text = (
+                "preds look like probabilities and are taken for logits: pass from_logits=False if not logits"
+            )
+            warnings.warn(text, InputWarning, stacklevel=5)
         self._known[0] = classes
         self.facts[0], self.facts[1] = self._known
         return self._known[1] == 2
@@ -445,11 +464,6 @@ def _agreed(stacked: Tensor) -> Tensor:
         kinds = f"all processes must have the same classes and kind of scores, got {stacked.tolist()}"
         raise ValueError(kinds)
     return highest
-
-
-def _tolerance(scores: Tensor) -> float:
-    """Return how far rows of scores may sum from 1 by their rounding."""
-    return TOLERANCE_BFLOAT16 if scores.dtype == torch.bfloat16 else TOLERANCE[scores.element_size()]
 
 
 def _totals(row_sums: Tensor, weight: float) -> Totals:

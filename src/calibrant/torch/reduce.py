@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from calibrant.inputs.predictions import MANY
+from calibrant.inputs.rounding import TOLERANCE, TOLERANCE_BFLOAT16
 from calibrant.score_data.layout import Layout
 from calibrant.torch.cells import add_rows
 
@@ -54,6 +56,22 @@ class Rows(NamedTuple):
     score: Tensor
     code: Tensor
     norm: Any = None
+
+
+def sum_tolerance(scores: Tensor) -> float:
+    """Return how far rows of scores may sum from 1 by their rounding."""
+    return TOLERANCE_BFLOAT16 if scores.dtype == torch.bfloat16 else TOLERANCE[scores.element_size()]
+
+
+def look_like_probabilities(logits: Tensor) -> bool:
+    """Tell whether scores (rows,) or (rows, classes) are probabilities; a few logits may be so by chance."""
+    if (len(logits) < MANY if logits.ndim == 1 else len(logits) < 3) or not (
+        (logits >= 0) & (logits <= 1)
+    ).all():
+        return False
+    # Double-precision probabilities may have been computed in single precision.
+    tolerance = max(sum_tolerance(logits), TOLERANCE[4])
+    return logits.ndim == 1 or bool(((wide(logits).sum(1) - 1).abs() <= tolerance).all())
 
 
 def wide(values: Tensor) -> Tensor:
