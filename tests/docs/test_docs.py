@@ -49,7 +49,9 @@ def test_readme_commands_make_their_own_environment():
     demo, *_, tests = blocks("README.md", "sh")
     for command in (demo, tests):
         assert re.match(r"python3 -m venv (--upgrade-deps )?\.venv && \.venv/bin/pip install", command)
-    assert "files" in re.search(r"\[(.*?)\]", demo)[1].split(",")  # without it no CSV can be read
+    extras = re.search(r"\[(.*?)\]", demo)[1]
+    assert {"files", "plot"} <= set(extras.split(","))  # without them no CSV can be read and no curve be drawn
+    assert f"pip install '.[{extras}]'" in blocks("docs/start/install.md", "sh")[0]
 
 
 SESSIONS = {
