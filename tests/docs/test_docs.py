@@ -50,7 +50,7 @@ def test_readme_commands_make_their_own_environment():
     for command in (demo, tests):
         assert re.match(r"python3 -m venv (--upgrade-deps )?\.venv && \.venv/bin/pip install", command)
     extras = re.search(r"\[(.*?)\]", demo)[1]
-    assert {"files", "plot"} <= set(extras.split(","))  # without them no CSV can be read and no curve be drawn
+    assert {"files", "plot"} <= set(extras.split(","))  # to read a CSV and draw
     assert f"pip install '.[{extras}]'" in blocks("docs/start/install.md", "sh")[0]
 
 
