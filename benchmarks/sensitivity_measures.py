@@ -231,6 +231,7 @@ class Battery(NamedTuple):
     measure: Callable[[Cell, int], Figures]
     cells: tuple[Cell, ...]
     count: int  # data sets of a cell in the coarse stage
+    intervals: bool = True  # whether its data sets have intervals
 
 
 def _cells(*pairs: tuple[str, int]) -> tuple[Cell, ...]:
@@ -238,17 +239,19 @@ def _cells(*pairs: tuple[str, int]) -> tuple[Cell, ...]:
 
 
 BATTERIES = {
-    "error": Battery("`ece` (`exact.py`, `pipelines.py`)", error, (*_BOTH, *_ERROR), 15),
+    "error": Battery("`ece` (`exact.py`, `pipelines.py`)", error, (*_BOTH, *_ERROR), 15, False),
     "interval": Battery("`estimate` (`coverage.py`, `pipelines.py`)", interval, _BOTH, 2),
     "canonical test": Battery(
         "`estimate(notion=\"canonical\")`", interval, (Cell("dirichlet-3", 200, 0.0, "canonical"),), 2
     ),
     "curve": Battery("`reliability_curve` (`curve_band.py`)", curve, _cells(*_CURVE, ("twenty", 500)), 5),
     "map": Battery("`Calibrator`, binary (`maps.py`)", binary_map, _cells(*_MAP, ("seven values", 500)), 6),
-    "multiclass map": Battery("`Calibrator`, four classes (`maps.py`)", multiclass_map, _cells(*_CLASSES), 5),
+    "multiclass map": Battery(
+        "`Calibrator`, four classes (`maps.py`)", multiclass_map, _cells(*_CLASSES), 5, False
+    ),
     "vector map": Battery(
         "`Calibrator`, vector and matrix scaling (`maps.py`)", multiclass_map,
-        (Cell("each class its own", 1000, 1.0, "vector"), Cell("across", 500, 1.0, "matrix")), 5,
+        (Cell("each class its own", 1000, 1.0, "vector"), Cell("across", 500, 1.0, "matrix")), 5, False,
     ),
     "clusters": Battery(
         "`estimate(cluster=...)`", clusters,

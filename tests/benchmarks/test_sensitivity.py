@@ -136,9 +136,9 @@ def test_both_stages_and_the_page(fake, monkeypatch, tmp_path, capsys):
     assert "has measured 1 field with 12 times as many data sets." in page
     weight, count, flag, broken = (line for line in page.splitlines() if line.startswith("| `"))
     assert weight.startswith("| `weight` | `0.5` | A weight. | convention | MAE -")
-    assert weight.endswith("| 480 |")
-    assert count == "| `count` | `1` | A / count. | convention | - | no change | 40 |"
-    assert flag.endswith("| - | - | - |")
+    assert weight.endswith("| 480 | 480 |")
+    assert count == "| `count` | `1` | A / count. | convention | - | no change | 40 | 40 |"
+    assert flag.endswith("| - | - | - | - |")
     assert "fails (ValueError: too large)" in broken
     assert "fails" in capsys.readouterr().err
 
