@@ -170,6 +170,12 @@ def test_groups_without_a_clear_error_are_left_alone():
         "Calibrate group 1 and group 0, each on its own rows. Leave the other group as it is."
     )
     space = {"calibrant": calibrant, "y_prob": score, "y_true": y, "group": group, "new_scores": score[:5]}
+    on_the_command_line = calibrant.assess(y, score, groups=group, rng=0, command="calibrant report").verdict
+    assert on_the_command_line.command is None
+    assert on_the_command_line.action == (
+        f"{found.action} Write the rows of each group to a file, and run calibrant calibrate fit for each "
+        "file."
+    )
     exec(found.command, space)  # groups are text, as in the report
     assert {*space["calibrators"]} == {"0", "1"}
 

@@ -242,6 +242,10 @@ def test_pairs_have_a_map(here):
     [
         (("fit", "one.csv", "-o", "one.csv"), "cannot write one.csv: it is an input"),
         (("apply", "map.json", "one.csv", "-o", "one.csv"), "cannot write one.csv: it is an input"),
+        (
+            ("fit", "one.csv", "--groups", "note", "-o", "x.json"),
+            "for groups write the rows of each to a file",
+        ),
         (("apply", "map.json", "one.csv", "-o", "map.json"), "cannot write map.json: it is an input"),
         (("fit", "one.csv", "--method", "temperatur", "-o", "m.json"), "did you mean 'temperature'?"),
         (("fit", "one.csv", "--method", "vector", "-o", "m.json"), "--method must be a map of one score"),

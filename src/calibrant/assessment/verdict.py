@@ -266,11 +266,14 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         action += f"Leave {others} as {'they are' if fine > 1 else 'it is'}."
     key = by if by.isidentifier() else "group"
     which = [row.name for row in wrong] if few else f"set({key})"
-    command = f"""{key} = {key}.astype(str)
+    command: str | None = f"""{key} = {key}.astype(str)
 calibrators = {{g: calibrant.Calibrator().fit(
     y_prob[{key} == g], y_true[{key} == g])
     for g in {which}}}
 calibrators[{wrong[0].name!r}].predict_proba(new_scores)  # of {_name(wrong[0])}"""
+    if assessment.command is not None:  # the command line reads files, and has no filter of rows
+        action += " Write the rows of each group to a file, and run calibrant calibrate fit for each file."
+        command = None
     return Verdict(
         answer, "groups", headline, trust,
         f"{'; '.join(told)}{f'; and {more} more' * (more > 0)}.",

@@ -31,8 +31,18 @@ def calibrate() -> None:
     """
 
 
+def _refuse_groups(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Say how to fit a calibrator for each group."""
+    if value is not None:
+        rule = "a calibrator is fitted to all rows"
+        raise click.UsageError(
+            f"{rule}; for groups write the rows of each to a file, and fit one for each file"
+        )
+
+
 @calibrate.command(epilog=EXITS)
 @options("path", *DATA, "class_names", "cluster")
+@click.option("--groups", hidden=True, expose_value=False, callback=_refuse_groups)
 @click.option(
     "--notion",
     metavar="NAME",
