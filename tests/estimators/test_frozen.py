@@ -22,5 +22,6 @@ def test_named_estimators_are_unchanged_on_random_problems(first):
 def test_estimates_are_unchanged_on_random_problems(seed):
     assert make_frozen.estimated(seed) == [
         FROZEN["estimates"][seed][0],
-        *(pytest.approx(v, abs=1e-9) for v in FROZEN["estimates"][seed][1:]),
+        # Ends of intervals differ by 1e-9 between processors.
+        *(pytest.approx(v, abs=1e-8) for v in FROZEN["estimates"][seed][1:]),
     ]

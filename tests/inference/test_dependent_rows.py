@@ -396,3 +396,19 @@ def test_models_correlate_over_the_sums_of_clusters():
         wanted = [sum(w[i] * (x[i] - mean) for i in range(30) if cluster[i] == g) / w.sum() for g in range(7)]
         assert sums == pytest.approx(wanted)
     assert by_cluster(np.column_stack([a, b]), cluster, w) == pytest.approx(np.column_stack(found))
+
+
+@pytest.mark.parametrize("seed", [1, 4, 6])
+def test_the_upper_end_is_not_below_the_limit_of_the_mean_gap(seed):
+    rng, rows = np.random.default_rng(seed), 25
+    clusters = int(rng.integers(12, 21))
+    cluster = np.repeat(np.arange(clusters), rows)
+    score = rng.uniform(0.1, 0.9, cluster.size)
+    chance = np.clip(score + 0.15 + 0.12 * rng.normal(size=clusters)[cluster], 0.01, 0.99)
+    gap = (rng.random(cluster.size) < chance) - score
+    sums = np.bincount(cluster, gap - gap.mean())
+    error = np.sqrt((sums**2).sum() * clusters / (clusters - 1)) / gap.size
+    # The design effect is that of gaps around a fitted curve, which is a little smaller.
+    limit = abs(gap.mean()) + 0.9 * student.ppf(0.975, clusters - 1) * error
+    label = (gap + score).round()
+    assert calibrant.estimate(label, score, cluster=cluster).high >= limit

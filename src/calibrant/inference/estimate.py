@@ -208,12 +208,15 @@ def _interval_of_problem(
     task: CalibrationTask, estimator: Estimator, norm: Norm, level: float, value: float
 ) -> tuple[tuple[float, float], Array | None]:
     """Return the interval of a single problem and, for a named estimator, its estimates under H0."""
-    n, (problem,), inflation = task.n, task.problems, 1.0
-    if task.designs is not None:
-        (adjustment,) = ClusterAdjustment.of(task)
-        n, problem = adjustment.n, adjustment.problem
-        inflation = adjustment.tail_inflation(level, estimator)
-    return _interval(estimator, norm, level, n, problem, posterior_of(task), value, spread=inflation)
+    posterior, (adjustment,) = posterior_of(task), ClusterAdjustment.of(task)
+    inflation = adjustment.tail_inflation(level, estimator)
+    (low, high), named_errors = _interval(
+        estimator, norm, level, adjustment.n, adjustment.problem, posterior, value, spread=inflation
+    )
+    # The posterior has the overall design effect, and the mean gap one of its own.
+    widening = float(np.sqrt(adjustment.of_mean(level) / adjustment.effect))
+    limit = intervals.mean_residual_limit(posterior, level, widening) if widening > 1 else 0.0
+    return (low, min(max(high, limit), 1.0)), named_errors
 
 
 # It depends neither on the seed nor on the number of data sets simulated for the test.

@@ -473,15 +473,15 @@ def invert(
     upper_ends = np.maximum.accumulate(_interval_end(runs, upper_value, tail_quantiles, above=False))
     tail_quantile = -NormalDist().inv_cdf(alpha_factor * (1 - level) / 2)
     low, high = (float(np.interp(tail_quantile, tail_quantiles, ends)) for ends in (lower_ends, upper_ends))
-    return max(0.0, min(low, value)), min(1.0, max(high, value, _mean_residual_limit(posterior, level)))
+    return max(0.0, min(low, value)), min(1.0, max(high, value, mean_residual_limit(posterior, level)))
 
 
-def _mean_residual_limit(posterior: Posterior, level: float) -> float:
+def mean_residual_limit(posterior: Posterior, level: float, widening: float = 1.0) -> float:
     """Return the upper confidence limit of the absolute mean gap; the error cannot be below that gap."""
     if len(posterior.z) > 1:
         return 0.0
     mean = float(np.abs(posterior.z[0, 0]))
-    return _standard_error(posterior) * (mean + NormalDist().inv_cdf((1 + level) / 2))
+    return _standard_error(posterior) * (mean + widening * NormalDist().inv_cdf((1 + level) / 2))
 
 
 def stop_early(
