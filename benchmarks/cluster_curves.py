@@ -41,11 +41,11 @@ LIKE = {"own": 0.0, "near": 0.7, "shared": 1.0}
 COLUMNS = ("band", "lowest", "whole", "bins", "map", "band alone", "bins alone")
 
 
-def cells(families=("square",), scores=("shared",), sizes=SIZES, rows=ROWS):
+def cells(families=("square",), gaps=GAPS, scores=("shared",), sizes=SIZES, rows=ROWS):
     """Return family, gap, rows in a cluster, correlation, scores and rows of each cell."""
     return [
         cell
-        for cell in product(families, GAPS[::-1], sizes, CORRELATIONS[::-1], scores, rows)
+        for cell in product(families, sorted(gaps, reverse=True), sizes, CORRELATIONS[::-1], scores, rows)
         if cell[2] > 1 or (cell[3] == 0 and cell[4] == scores[0])
     ]
 
@@ -131,6 +131,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the samples")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--family", nargs="+", default=["square"])
+    parser.add_argument("--gap", nargs="+", type=float, choices=GAPS, default=GAPS)
     parser.add_argument("--scores", nargs="+", choices=tuple(LIKE), default=["shared"])
     parser.add_argument("--size", nargs="+", type=int, default=SIZES, help="rows in a cluster")
     parser.add_argument("--rows", nargs="+", type=int, default=ROWS)
@@ -140,7 +141,7 @@ def main() -> None:
     samples = max(4, round(SAMPLES * options.share))
     tasks = [
         (*cell, samples, options.more)
-        for cell in cells(options.family, tuple(options.scores), options.size, options.rows)
+        for cell in cells(options.family, options.gap, tuple(options.scores), options.size, options.rows)
     ]
     started = time.perf_counter()
     print("family  gap size icc  scores   rows  " + "  ".join(COLUMNS))

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 import calibrant
 import sklearn
 from calibrant import Calibrator, InputError, PriorShift
-from calibrant.maps import NotFittedError
+from calibrant.maps import NotFittedError, prior_shift
 from engines import needed
 from oracles import prior as oracle
 
@@ -249,3 +249,15 @@ def test_the_assessment_suggests_it_for_a_pure_shift():
     bent = rng.random(1500)
     found = calibrant.assess(rng.random(1500) < np.clip(2 * bent - 0.5, 0, 1), bent, rng=0)
     assert not any("PriorShift" in text for text in found.cautions)
+
+
+@pytest.mark.parametrize("size", [20, 50])
+def test_few_refits_have_the_quantiles_of_many(size):
+    rng, held = np.random.default_rng(3), []
+    for _ in range(1500):
+        odds, truth = rng.normal(size=size), rng.normal()
+        rows = [np.stack([1 - p, p], axis=-1) for p in 1 / (1 + np.exp(-odds[:, None]))]
+        drawn = [p[0, 1] for p, _ in prior_shift._spread([(p, p[0]) for p in rows], 0.95)]
+        low, high = np.quantile(np.log(drawn) - np.log1p(-np.array(drawn)), [0.025, 0.975])
+        held.append(low < truth < high)
+    assert np.mean(held) == pytest.approx(0.95, abs=0.015)

@@ -7,7 +7,7 @@ renormalised. The method is described in docs/methods/prior-shift.md.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from types import MappingProxyType
@@ -280,9 +280,9 @@ class PriorShift(ScoreMap):
         sources = [(probability, train)]
         if self.calibrator_ is not None and labelled is not None:
             mapped = replace(labelled, score=self.calibrator_.predict_proba(labelled.score))
-            sources = list(_refitted(mapped, probability, train_parameter, rng))
+            sources = _spread(list(_refitted(mapped, probability, train_parameter, rng)), self.level)
         elif self.calibrator_ is not None:
-            sources = list(_band_draws(self.calibrator_, score, probability, train, rng))
+            sources = _spread(list(_band_draws(self.calibrator_, score, probability, train, rng)), self.level)
         self._prior = softmax(_mode(probability / train, weight, 0.0)[0])
         self._log_ratio = _log(self._prior) - np.log(train)
         each = -(-DRAWS // len(sources))
@@ -583,6 +583,22 @@ def _band_draws(
             z = np.array([-z[1], z[1]])
         p = 1 / (1 + np.exp(-(middle + z * np.where(z > 0, above, below))))
         yield p / p.sum(axis=1, keepdims=True), train
+
+
+def _spread(sources: list[tuple[Array, Array]], level: float) -> list[tuple[Array, Array]]:
+    """Move refits away from their mean, because the outer quantiles of few draws are too close to it.
+
+    The q quantile of m independent draws has the expected probability (1 + (m - 1) q) / (m + 1).
+    """
+    tail, size = (1 - level) / 2, len(sources)
+    normal = NormalDist().inv_cdf
+    factor = normal(tail) / normal((1 + (size - 1) * tail) / (size + 1))
+
+    def spread(values: Iterable[Array]) -> Iterator[Array]:
+        logs = np.stack([_log(value) for value in values])
+        return (softmax(each) for each in logs.mean(axis=0) + factor * (logs - logs.mean(axis=0)))
+
+    return list(zip(*(spread(values) for values in zip(*sources, strict=True)), strict=True))
 
 
 def _log(probability: Array) -> Array:
