@@ -73,16 +73,16 @@ def sample(kind, distance, target, n, seed):
 
 def one_cell(arguments):
     """Return coverage, mean width and mean absolute error of a cell."""
-    cell, size = arguments
-    held, width, error = (
-        np.stack(each) for each in zip(*(sample(*cell, seed) for seed in range(size)), strict=True)
-    )
+    cell, first, size = arguments
+    samples = [sample(*cell, seed) for seed in range(first, first + size)]
+    held, width, error = (np.stack(each) for each in zip(*samples, strict=True))
     return float(held.mean(axis=0).min()), float(width.mean()), float(error.mean())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--size", type=int, default=SAMPLES, help="samples of each cell")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first sample")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--only", nargs="+", choices=("known", "source", "calibrator", "classes"))
     options = parser.parse_args()
@@ -90,7 +90,7 @@ def main():
     print("| scores | distance | target | rows | coverage | width | error |")
     print("|---|---|---|---|---|---|---|")
     with ProcessPoolExecutor(options.workers) as pool:
-        arguments = [(cell, options.size) for cell in chosen]
+        arguments = [(cell, options.first, options.size) for cell in chosen]
         for cell, found in zip(chosen, pool.map(one_cell, arguments), strict=True):
             kind, distance, target, n = cell
             coverage, width, error = found
