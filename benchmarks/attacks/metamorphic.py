@@ -8,6 +8,7 @@ a generator of its own: `case(seed, number)` runs it again.
 What is promised, and so what is allowed to differ, is in docs/reliability.md.
 """
 
+import os
 import warnings
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -38,9 +39,11 @@ SPECS = {entry.name: (entry.short,) for entry in describe()} | {
     "beta-kernel": ("bk", "bk:0.02"),
     "variational": ("v", "v:3"),
 }
-ALL = tuple(spec for specs in SPECS.values() for spec in specs)
+# CALIBRANT_ESTIMATORS="mg mg:3" asks these alone, while they are written.
+CHOSEN = tuple(os.environ.get("CALIBRANT_ESTIMATORS", "").split())
+ALL = CHOSEN or tuple(spec for specs in SPECS.values() for spec in specs)
 DENSITIES = ("density", "density-beta", "density-beta2")
-FAMILY = {spec: family for family, specs in SPECS.items() for spec in specs}
+FAMILY = {spec: str(resolve(spec)).partition(":")[0] for spec in (*ALL, "auto")}
 VECTOR = ("binary", "confidence", "classwise", "correctness")
 MATRIX = ("binary", "confidence", "classwise", "top:2")
 
@@ -642,6 +645,7 @@ def drawn_case(seed, number):
         return drawn_rows_case(rng, number)
     way = "estimate" if number % ESTIMATES == ESTIMATES - 1 else "ece"
     choice = [s for s in ALL if resolve(s).measures_ece and s not in SLOW] if way == "estimate" else ALL
+    choice = choice or ["auto"]
     spec = choice[(number // ESTIMATES if way == "estimate" else number) % len(choice)]
     if way == "estimate" and rng.random() < 0.5:
         spec = "auto"

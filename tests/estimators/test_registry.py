@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import os
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -46,7 +47,9 @@ VALUES = (
     Density(0.05, "epanechnikov"),
     Density(0.05, "cosine"),
 )
-ALL = [name for names in SPECS.values() for name in names] + list(VALUES)
+LISTED = [name for names in SPECS.values() for name in names]
+# CALIBRANT_ESTIMATORS="mg mg:3" tests these alone, while they are written.
+ALL = os.environ.get("CALIBRANT_ESTIMATORS", "").split() or [*LISTED, *VALUES]
 # The weights the paper prints jump at a bin centre, and ISJ's root may jump between two candidates.
 SMOOTH = [spec for spec in ALL if spec not in (VALUES[0], "d:isj")]
 
@@ -90,7 +93,7 @@ few = settings(max_examples=12, deadline=None)
 def test_every_family_of_the_registry_is_tested_here():
     assert set(estimator_names()) == set(SPECS)
     assert all(resolve(spec) for spec in ALL)
-    assert {parse(name) for name in FIFTEEN} <= {parse(spec) for spec in ALL if isinstance(spec, str)}
+    assert {parse(name) for name in FIFTEEN} <= {parse(spec) for spec in LISTED}
 
 
 @pytest.mark.parametrize("spec", ALL, ids=str)
