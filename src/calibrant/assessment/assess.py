@@ -486,7 +486,7 @@ def _worst(result: Estimate) -> int:
 def _odds(task: CalibrationTask, worst: int, level: float) -> Odds:
     """Return a histogram and bins of a problem for an axis of log odds."""
     problem = next(problem for k, problem in enumerate(task.each()) if k == worst)
-    effect = float(np.broadcast_to(task.effects, len(task.labels))[worst])
+    effect = float(np.broadcast_to(task.design_effects, len(task.labels))[worst])
     cuts = 1 / (1 + np.exp(-LOG_ODDS))
     w = problem.bins(cuts).w
     edges, counts = np.concatenate([[0.0], cuts, [1.0]]), np.asarray(w * (problem.n / w.sum()))

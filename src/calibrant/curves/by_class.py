@@ -98,7 +98,7 @@ def each_problem(
         numbers.
     """
     notion = task.notion
-    effects = [{} if task.designs is None else {"effect": effect} for effect in task.effects.tolist()]
+    effects = [{} if task.designs is None else {"effect": effect} for effect in task.design_effects.tolist()]
     if not notion.classwise:
         return fit(task.problems[0], notion=notion, label=task.label, **effects[0], **options)
     problems = zip(task.labels, task.each(), effects * (len(task.labels) // len(effects)), strict=True)

@@ -208,7 +208,7 @@ class DensityBeta(Estimator):
 
         Returns
         -------
-        sums, walls, total : arrays
+        smoothed, boundary_mass, total : arrays
             Shapes (*batch, size + 2, 2), (*batch, 2, 2) and (*batch, 2); the last axis has mass and positive
             mass.
         """

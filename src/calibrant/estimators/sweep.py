@@ -193,10 +193,10 @@ class Sweep(Estimator):
             occupied = totals.w[entry] > 0
             n = float(data.n[entry])
             parts = np.stack([array[entry][occupied] for array in (totals.w, totals.ws, totals.wy)])
-            climbed = np.pad(np.cumsum(parts * (n / parts[0].sum()), axis=-1), [(0, 0), (1, 0)])
-            ladder = CumulativeBins(climbed[0], climbed[1], climbed[2], n, slack)
-            n_bins[entry] = ladder.last()
-            bin_sums[entry] = ladder.sums(int(n_bins[entry]))
+            cumulative = np.pad(np.cumsum(parts * (n / parts[0].sum()), axis=-1), [(0, 0), (1, 0)])
+            cumulative_bins = CumulativeBins(cumulative[0], cumulative[1], cumulative[2], n, slack)
+            n_bins[entry] = cumulative_bins.last()
+            bin_sums[entry] = cumulative_bins.sums(int(n_bins[entry]))
         if self.debiased:
             fits = [Debiased(int(n_bins[entry])).fit(data[entry]) for entry in bin_sums]
             return DebiasedSweepFit(self, n_bins, fits)

@@ -260,7 +260,7 @@ class Calibrator(ScoreMap):
         rows = Simplex.of(data.score[:, columns], place[data.code], data.weight, counts=data.counts)
         self.n_: float = rows.n
         if data.cluster is not None and self.method == "auto":
-            effect = CalibrationTask.of(data, get_notion("confidence")).effects[0]
+            effect = CalibrationTask.of(data, get_notion("confidence")).design_effects[0]
             rows = replace(rows, weight=rows.weight / effect, square=rows.square / effect)
         self._problems, self._forms, self._bands = [], [], []
         self._multiclass = method.fit_multiclass(rows).ordered(place)

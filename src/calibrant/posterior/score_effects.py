@@ -249,7 +249,7 @@ class TiedScores:
         return [self.time(rho) for rho in self.nodes[len(self.powers) // 2]]
 
     @cached_property
-    def designs(self) -> tuple[Array, Array]:
+    def inverse_design_effects(self) -> tuple[Array, Array]:
         """Inverse design effects (powers, points, rhos) and half the sums of their logs (powers, rhos)."""
         design_effect = self.design_effect(
             np.stack([self.correlations(power, PRIOR.correlations) for power in self.powers])
@@ -463,7 +463,7 @@ class ScoreEffects:
         ties, dtype = self.ties, self.residual.dtype
         powers, nodes = ties.nodes.shape[:2]
         active = np.ones((powers, nodes), dtype=bool) if ties.active is None else ties.active
-        inverse, half_logs = ties.designs
+        inverse, half_logs = ties.inverse_design_effects
         interpolation_weights = ties.interpolation_weights
         log: Array = np.zeros((powers, len(interpolation_weights), len(self.residual[sets])))
         root = np.sqrt(ties.noise)

@@ -51,7 +51,7 @@ def sums_of(
         return None
     score = score.astype(np.float32) if score.dtype == np.float16 else score
     size = cuts.shape[-1] + 1 if layout is None else layout.size
-    walls = (0, 0, 0, 0) if layout is None else layout.boundary_cells
+    boundary_cells = (0, 0, 0, 0) if layout is None else layout.boundary_cells
     cuts, origin = np.ascontiguousarray(cuts), None if origin is None else np.ascontiguousarray(origin)
     weight = _typed(weight)
     side_by_side = isinstance(outcome, OneHot) and _side_by_side(score, weight, cuts, origin, layout)
@@ -69,12 +69,12 @@ def sums_of(
     def of_rows(piece: slice) -> Array:
         sums = np.zeros(shape)
         block_rows = rows if n <= PIECE else [None if line is None else line[:, piece] for line in rows]
-        loops.add_sums(*block_rows, *groups, sums, powers, squares, *walls, first)
+        loops.add_sums(*block_rows, *groups, sums, powers, squares, *boundary_cells, first)
         return sums
 
     def of_problems(block: slice) -> None:
         block_rows = [line if line is None or len(line) == 1 else line[block] for line in (*rows, *groups)]
-        loops.add_sums(*block_rows, sums[:, :, block], powers, squares, *walls, first + block.start)
+        loops.add_sums(*block_rows, sums[:, :, block], powers, squares, *boundary_cells, first + block.start)
 
     if problems == 1 and n <= PIECE:
         sums = of_rows(slice(None))

@@ -180,7 +180,7 @@ class CalibrationTask:
             return each
         # All problems have the same rows, so the mean design effect reduces the rows; what differs between
         # problems is attributed to the variance.
-        ratios = self.effects / np.mean(self.effects)
+        ratios = self.design_effects / np.mean(self.design_effects)
         return [
             problem.thinned(1 / ratio, ratio) for problem, ratio in zip(each, ratios.tolist(), strict=True)
         ]
@@ -191,7 +191,7 @@ class CalibrationTask:
         plain = [Residuals.of(problem, ties=self.has_ties) for problem in self.each()]
         if self.designs is None:
             return plain
-        parts = zip(plain, self.each(), self.effects.tolist(), strict=True)
+        parts = zip(plain, self.each(), self.design_effects.tolist(), strict=True)
         return [across_clusters(item, data, self.cluster).thinned(effect) for item, data, effect in parts]
 
     @property
@@ -220,7 +220,7 @@ class CalibrationTask:
         return [DesignEffect.of(each, cluster) for each in self.each() if isinstance(each, Sample)]
 
     @property
-    def effects(self) -> Array:
+    def design_effects(self) -> Array:
         """Design effect of each problem; 1 without clusters."""
         return np.array([1.0] if self.designs is None else [design.effect for design in self.designs])
 
