@@ -1,5 +1,6 @@
 """What the documents show is what the software does."""
 
+import ast
 import contextlib
 import doctest
 import io
@@ -43,6 +44,20 @@ def test_the_reference_lists_the_registry():
     text = (ROOT / "docs" / "reference" / "estimators.md").read_text()
     for entry in describe():
         assert f"| `{entry.name}` | `{entry.short}` |" in text
+
+
+def test_functions_and_constants_that_method_pages_name_exist():
+    of_others = {"False", "True", "GaussianNB", "LinearDiscriminantAnalysis", "class_likelihood_ratios"}
+    defined = set(of_others)
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                defined.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                defined.add(node.id)
+    for page in (ROOT / "docs" / "methods").glob("*.md"):
+        named = {name.split(".")[-1] for name in re.findall(r"`((?:\w+\.)*\w+)`", page.read_text())}
+        assert {name for name in named - defined if re.search("_|[A-Z]", name)} == set(), page.name
 
 
 def test_readme_commands_make_their_own_environment():
