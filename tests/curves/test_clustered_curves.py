@@ -44,6 +44,25 @@ def test_the_page_draws_the_curve_that_is_asked_for(rows):
     np.testing.assert_array_equal(found.diagram.low, diagram.low)
 
 
+def test_results_tell_the_number_of_clusters(rows):
+    y, p, cluster = rows
+    thresholds = {"thresholds": [0.2, 0.5]}
+    for function, arguments, options in (
+        (calibrant.reliability_curve, (), {}),
+        (calibrant.reliability_curve, (), {"method": "density"}),
+        (calibrant.reliability_diagram, (), {}),
+        (calibrant.regret, (0.2,), {}),
+        (calibrant.best_threshold, (0.2,), {}),
+        (calibrant.regret_curve, (), thresholds),
+    ):
+        alone, together = (function(y, p, *arguments, **options, cluster=c) for c in (None, cluster))
+        assert (alone.clusters, together.clusters) == (None, 60)
+        for found, size in ((alone, "480 rows"), (together, "480 rows in 60 clusters")):
+            data = next(line for line in str(found).splitlines() if line.startswith("data "))
+            assert data.removeprefix("data").strip() == size
+            assert str(type(found).from_dict(found.to_dict())) == str(found)
+
+
 def test_clusters_of_one_row_change_nothing(rows):
     y, p, _ = rows
     for ask in (calibrant.reliability_curve, calibrant.reliability_diagram):

@@ -20,7 +20,7 @@ def sample(n=300, seed=0):
 
 def numbers(found):
     stored = found.to_dict()
-    return np.array([float(stored[name]) for name in stored if name not in ("label", "costs")])
+    return np.array([float(stored[name]) for name in stored if name not in ("label", "costs", "clusters")])
 
 
 def test_the_known_best_threshold_is_found():

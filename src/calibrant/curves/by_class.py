@@ -90,7 +90,7 @@ def each_problem(
         Data and notion.
     fit : callable
         `diagram_of` or `histogram_of`: called as fit(score_data, notion=, label=, **options), and with
-        `effect=`, the design effect, if rows are in clusters.
+        `effect=`, the design effect, and `clusters=`, their number, if rows are in clusters.
     lazy : bool
         Whether to compute the result of a class at the first access, which keeps the score data in memory.
     **options
@@ -98,13 +98,15 @@ def each_problem(
         numbers.
     """
     notion = task.notion
-    effects = [{} if task.designs is None else {"effect": effect} for effect in task.design_effects.tolist()]
+    clustered: list[dict[str, Any]] = [{}]
+    if task.designs is not None:
+        clustered = [{"effect": effect, "clusters": task.clusters} for effect in task.design_effects.tolist()]
     if not notion.classwise:
-        return fit(task.problems[0], notion=notion, label=task.label, **effects[0], **options)
-    problems = zip(task.labels, task.each(), effects * (len(task.labels) // len(effects)), strict=True)
+        return fit(task.problems[0], notion=notion, label=task.label, **clustered[0], **options)
+    problems = zip(task.labels, task.each(), clustered * (len(task.labels) // len(clustered)), strict=True)
     fits = {
-        label: partial(fit, data, notion=notion, label=label, **effect, **options)
-        for label, data, effect in problems
+        label: partial(fit, data, notion=notion, label=label, **adjustment, **options)
+        for label, data, adjustment in problems
     }
     return ByClass(fits if lazy else {label: compute() for label, compute in fits.items()})
 

@@ -35,6 +35,7 @@ from calibrant.inputs.codec import (
     Ascending,
     Count,
     Level,
+    Number,
     Probability,
     Shape,
     Size,
@@ -184,6 +185,8 @@ class ReliabilityCurve(Pictured, Printed, Serializable):
         Number of bootstrap resamples; 0 for `method="bayes"`.
     notion, label : str, label or None
         Type of calibration, and its class.
+    clusters : int or None
+        Number of clusters, if cluster ids were given.
     support : tuple of float
         Range of the scores.
     error : float
@@ -225,6 +228,7 @@ class ReliabilityCurve(Pictured, Printed, Serializable):
     method: Method = "bayes"
     discrete: bool = False
     common_scores: Annotated[Array, UNIT] = field(default_factory=lambda: np.empty(0))
+    clusters: Number | None = None
 
     def _check_fields(self) -> None:
         """Raise an error for arrays of the wrong length, and for an incomplete or reversed band."""
@@ -442,6 +446,7 @@ def _by_posterior(
             common_scores=_levels(residuals),
             notion=task.notion.name,
             label=task.labels[k] if classwise else task.label,
+            clusters=task.clusters,
         )
 
     if not classwise:
@@ -465,6 +470,7 @@ def _by_density(
     label: Any,
     cluster: Array | None = None,
     effect: float = 1.0,
+    clusters: int | None = None,
 ) -> ReliabilityCurve:
     """Compute the curve of one problem as a ratio of kernel densities.
 
@@ -508,6 +514,7 @@ def _by_density(
         method="density",
         notion=notion.name,
         label=label,
+        clusters=clusters,
     )
 
 

@@ -25,7 +25,7 @@ from calibrant.curves.histogram import (
 )
 from calibrant.estimators import parse
 from calibrant.estimators.binned import Binned, mapped
-from calibrant.inputs.codec import UNIT, Allow, Level, Probability, Size, check_lengths, check_order
+from calibrant.inputs.codec import UNIT, Allow, Level, Number, Probability, Size, check_lengths, check_order
 from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import percent, size_name
 from calibrant.score_data import Array, ScoreData
@@ -59,6 +59,8 @@ class ReliabilityDiagram(Pictured, Printed, inputs.Serializable):
         Bins, and kind of interval.
     notion, label : str, label or None
         Type of calibration, and its class.
+    clusters : int or None
+        Number of clusters, if cluster ids were given.
     support : tuple of float
         Range of the scores.
 
@@ -92,6 +94,7 @@ class ReliabilityDiagram(Pictured, Printed, inputs.Serializable):
     notion: str
     support: Support
     label: Any = None
+    clusters: Number | None = None
 
     def _check_fields(self) -> None:
         """Raise an error for arrays of the wrong length, and for a lower end above the upper end."""
@@ -169,6 +172,7 @@ def diagram_of(
     notion: Notion,
     label: Any = None,
     effect: float = 1.0,
+    clusters: int | None = None,
 ) -> ReliabilityDiagram:
     """Compute the reliability diagram of one problem; intervals are those of `effect` times fewer rows.
 
@@ -211,4 +215,5 @@ def diagram_of(
         notion=notion.name,
         support=score_data.support,
         label=label,
+        clusters=clusters,
     )

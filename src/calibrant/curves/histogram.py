@@ -119,7 +119,7 @@ def common_lines(result: Any) -> Iterator[Block]:
     """Return the lines that curves and diagrams have in common."""
     yield "calibration error", number(result.error)
     yield "notion", about(result.notion, result.label)
-    yield "data", sample_size(result.n)
+    yield "data", sample_size(result.n, result.clusters)
 
 
 def frequency_cells(frequency: float, low: float, high: float, n: float) -> list[str]:

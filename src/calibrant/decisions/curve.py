@@ -16,7 +16,17 @@ from calibrant.decisions.interval import BAND_DATA_SETS, SEED, regret_intervals,
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
-from calibrant.inputs.codec import UNIT, Ascending, Bounds, Level, Shape, Size, check_lengths, check_order
+from calibrant.inputs.codec import (
+    UNIT,
+    Ascending,
+    Bounds,
+    Level,
+    Number,
+    Shape,
+    Size,
+    check_lengths,
+    check_order,
+)
 from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import brief_size, number, percent, sample_size, with_ends, with_interval
 from calibrant.parallel import one_blas_thread
@@ -91,6 +101,8 @@ class RegretCurve(Printed, Serializable):
         The class that the decisions are about.
     difference : NetBenefitDifference or None
         Net benefit minus that of another model.
+    clusters : int or None
+        Number of clusters, if cluster ids were given.
 
     See Also
     --------
@@ -118,6 +130,7 @@ class RegretCurve(Printed, Serializable):
     n: Size
     label: Any = None
     difference: NetBenefitDifference | None = None
+    clusters: Number | None = None
 
     @property
     def worst(self) -> WorstDecision:
@@ -134,7 +147,7 @@ class RegretCurve(Printed, Serializable):
         regret = with_interval(worst.value, worst.low, worst.high, self.level, unit=" per row")
         yield "largest decision regret", regret
         yield "at threshold", number(worst.threshold)
-        yield "data", sample_size(self.n)
+        yield "data", sample_size(self.n, self.clusters)
         step = max(1, len(self.thresholds) // 10)
         rows = []
         for k in range(step - 1, len(self.thresholds), step):
@@ -206,7 +219,7 @@ def regret_curve_of(
         difference = _difference(task, other, thresholds, decisions, level)
     return RegretCurve(
         thresholds, estimate.value, estimate.low, estimate.high, level, model, everyone, model + gained,
-        task.n, task.label, difference,
+        task.n, task.label, difference, task.clusters,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from calibrant.decisions.regret import Regret, regret_of
 from calibrant.inference.interval_estimate import Extended
 from calibrant.inputs import Serializable
 from calibrant.inputs import level as check_level
-from calibrant.inputs.codec import UNIT, Level, Size, check_order
+from calibrant.inputs.codec import UNIT, Level, Number, Size, check_order
 from calibrant.inputs.printed import Block, Printed
 from calibrant.inputs.wording import brief_size, number, percent, sample_size, with_interval
 from calibrant.parallel import one_blas_thread
@@ -70,6 +70,8 @@ class BestThreshold(Printed, Serializable):
         The class that the decision is about.
     costs : tuple of floats
         Cost per row of these data at each of `COST_THRESHOLDS`: 0.01, 0.02, ..., 0.99, and finer beyond.
+    clusters : int or None
+        Number of clusters, if cluster ids were given.
 
     See Also
     --------
@@ -111,6 +113,7 @@ class BestThreshold(Printed, Serializable):
     n: Size
     label: Any = None
     costs: tuple[float, ...] = ()
+    clusters: Number | None = None
 
     @property
     def _axes(self) -> tuple[bool, float, float]:
@@ -171,7 +174,7 @@ class BestThreshold(Printed, Serializable):
             "this threshold alone (the interval of the decision regret is of the best use of the scores)",
         )
         yield "cost if recalibrated", f"{number(self.cost_recalibrated)} per row"
-        yield "data", sample_size(self.n)
+        yield "data", sample_size(self.n, self.clusters)
 
     def _check_fields(self) -> None:
         """Raise an error for thresholds outside [0, 1] and intervals that do not contain their value."""
@@ -294,7 +297,7 @@ def best_threshold_of(
         cost_as_is=as_is, cost_recalibrated=as_is - float(estimate.recalibrated.value[0]),
         gain=gain, gain_low=max(float(gain_low[0]), -float(lines.top[0])),
         gain_high=min(float(gain_high[0]), float(lines.top[0])), level=level, implied_threshold=given,
-        n=task.n, label=task.label, costs=_costs(task, cost),
+        n=task.n, label=task.label, costs=_costs(task, cost), clusters=task.clusters,
     )  # fmt: skip
 
 

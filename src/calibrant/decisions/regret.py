@@ -20,7 +20,7 @@ from calibrant.inference.null import simulated_residuals
 from calibrant.inference.result import Null
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable, class_labels, generator
 from calibrant.inputs import level as check_level
-from calibrant.inputs.codec import Amount, Bounds, Count, Level, Probability, Size, check_order
+from calibrant.inputs.codec import Amount, Bounds, Count, Level, Number, Probability, Size, check_order
 from calibrant.inputs.printed import Block, Printed
 from calibrant.inputs.wording import brief_size, number, p_value, sample_size, with_ends, with_interval
 from calibrant.parallel import one_blas_thread, parallel_map
@@ -71,6 +71,8 @@ class Regret(Printed, Serializable):
         Whether there are too many classes to estimate the probability transfer between them. Value and
         interval are then those of a lower bound.
     cautions : tuple of str
+    clusters : int or None
+        Number of clusters, if cluster ids were given.
     seed : int or None
         The same call with `rng=seed` gives the same result.
 
@@ -115,6 +117,7 @@ class Regret(Printed, Serializable):
     lower_bound: bool = False
     cautions: tuple[str, ...] = ()
     seed: Count | None = None
+    clusters: Number | None = None
 
     def __float__(self) -> float:
         return self.value
@@ -153,7 +156,7 @@ class Regret(Printed, Serializable):
         yield "expected if calibrated", number(self.null.mean)
         yield "test", self.p_text
         yield "decision", self.decision
-        yield "data", sample_size(self.n)
+        yield "data", sample_size(self.n, self.clusters)
         yield from self.cautions
 
     def _check_fields(self) -> None:
@@ -224,7 +227,7 @@ def regret_of(
     return Regret(
         level=level, matrix=tuple(map(tuple, cost.matrix.tolist())), actions=cost.actions, labels=cost.labels,
         threshold=cost.threshold, label=task.label, cautions=cautions, seed=seed,
-        lower_bound=lower_bound, **parts,
+        lower_bound=lower_bound, clusters=task.clusters, **parts,
     )  # fmt: skip
 
 
