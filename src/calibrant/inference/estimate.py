@@ -49,7 +49,7 @@ SINGLE_CLUSTER = (
 THIN_REPLICATION = (
     "Most scores that repeat are shared by 2 to 10 rows, and outcomes vary more between these scores than "
     "chance explains. Repeated measurements of the same case look like this too: if there are any, pass "
-    "cluster=, or the error is overestimated."
+    "the ids of the cases as cluster (on the command line --cluster), or the error is overestimated."
 )
 # Smallest number of simulated data sets that a caller may ask for.
 MIN_DATA_SETS = 99
