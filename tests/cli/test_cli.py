@@ -79,7 +79,7 @@ def test_help_and_version_need_no_heavy_import():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "Measure how far" in done.stdout
+    assert "Measure and correct the calibration" in done.stdout
 
 
 def test_the_version_is_that_of_the_installed_package():
