@@ -127,10 +127,12 @@ def assess_predictions(
     names = names_of(data.labels, renamed, vector=vector)
     notions = reported_notions(headline, n_classes=len(names), binary_requested=pos_label is not None)
     tasks = [CalibrationTask.of(data, notion) for notion in notions]
+    drawn = curve_notion(headline, n_classes=len(names))
+    curve_task = next(task for task in tasks if task.notion == drawn)
     material = AssessmentInputs(
         tasks=tasks,
         names=names,
-        by_estimator=reference_estimators_for(curve_notion(headline, n_classes=len(names)), len(names)),
+        by_estimator=reference_estimators_for(drawn, len(names)),
         groups=() if groups is None else _groups_of(data, headline, *groups),
         accuracy=None,
         scores=partial(_scores, tasks, names, data),
@@ -140,7 +142,7 @@ def assess_predictions(
         command=command,
         data=data,
         decision=None if cost is None else deciding(data, cost, labels=labels),
-        beyond=None if groups is None else partial(_beyond_recalibration, data, tasks[0], *groups, level),
+        beyond=None if groups is None else partial(_beyond_recalibration, data, curve_task, *groups, level),
     )
     seen = facts_from_rows(data, names, headline)
     assessment = _assemble(material, seen, level, rng, progress, n_resamples, tolerance)
