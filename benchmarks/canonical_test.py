@@ -112,10 +112,14 @@ def p_values(p, y, rng, weight=None):
 def size_cell(task):
     """Return the size of ours, and of the first class by itself."""
     kind, k, n, repetitions = task
-    rng, default_notion, found = rng_of("canonical size", *task), (score_test.SIMULATED, score_test.PART), []
+    rng, default_notion, found = (
+        rng_of("canonical size", *task),
+        (score_test.SIMULATED, score_test.MIN_BLOCK),
+        [],
+    )
     if kind == "parts":
         # A quarter of the simulations, in as many parts as ten thousand rows have.
-        score_test.SIMULATED, score_test.PART = n * k * SIMS // 4, 8
+        score_test.SIMULATED, score_test.MIN_BLOCK = n * k * SIMS // 4, 8
     for _ in range(repetitions):
         p, weight = scores(kind, k, n, rng), None
         if kind == "weights":
@@ -125,7 +129,7 @@ def size_cell(task):
             # Each repetition has a label of its own.
             p, y, weight = np.repeat(p, 3, axis=0), labels(np.repeat(p, 3, axis=0), rng), np.ones(3 * n, int)
         found.append(p_values(p, y, rng, weight))
-    score_test.SIMULATED, score_test.PART = default_notion
+    score_test.SIMULATED, score_test.MIN_BLOCK = default_notion
     return np.mean(np.array(found) <= 0.05, axis=0)
 
 

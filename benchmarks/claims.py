@@ -32,10 +32,10 @@ from calibrant.experiment.claims import (
     Claim,
     about,
     claims,
+    covers_all,
     decide,
     ranges,
     to_markdown,
-    whole,
 )
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, Family, affine
@@ -547,7 +547,7 @@ def small_sizes(ahead: dict[int, bool]) -> str:
 def sharp(summary: Summary, run: Callable[..., Any]) -> Claim:
     verdicts, numbers = dict.fromkeys(summary.values, OPEN), []
     cheap = {model[2] for model in summary.models} & set(CHEAP)
-    for reading in summary.values if cheap and whole(summary, "classwise") else ():
+    for reading in summary.values if cheap and covers_all(summary, "classwise") else ():
         result = run("sharpness", summary, reading)
         verdicts[reading] = HOLDS if result["low"] > 0 else FAILS if result["high"] < 0.2 else OPEN
         text = "{correlation:.2f} [{low:.2f}, {high:.2f}], {sharp:.2f} if sharp, {blunt:.2f} if not"

@@ -230,7 +230,7 @@ def onset(streams):
                     parts = np.zeros((3, process.CELLS))
                     parts[:, BETA.cell] = n, n * SCORE, y
                     sums = CellSums(*parts)
-                    stream.look(sums, reference=False)
+                    stream.add_batch(sums, reference=False)
                     stream.add(sums)
                     if stream.log_m >= LIMIT and day >= CHANGE:
                         change = process.change_of(np.array(stream.log_e))

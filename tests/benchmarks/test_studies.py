@@ -288,7 +288,7 @@ def test_the_study_of_clusters_measures_the_size_of_the_test():
 
 @pytest.mark.parametrize("kind", ["known", "source", "calibrator", "classes"])
 def test_the_study_of_shifted_priors(kind):
-    held, width, error = study("prior_shift").one_cell(((kind, 2.0, 0.3, 300), 2))
+    held, width, error = study("prior_shift").one_cell(((kind, 2.0, 0.3, 300), 0, 2))
     assert held in (0.0, 0.5, 1.0)
     assert 0.02 < width < 0.5
     assert error < width
@@ -572,7 +572,7 @@ def test_the_study_of_the_monitor(monkeypatch):
     for n, y in drawn:
         parts = np.zeros((3, monitor.process.CELLS))
         parts[:, monitor.BETA.cell] = n[0], n[0] * monitor.SCORE, y[0]
-        stream.look(sums := monitor.CellSums(*parts), reference=False)
+        stream.add_batch(sums := monitor.CellSums(*parts), reference=False)
         stream.add(sums)
         days.append(stream.log_m)
     for limit in np.log([2, 20, 500]):

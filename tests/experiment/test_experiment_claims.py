@@ -235,8 +235,8 @@ def test_what_a_run_lacks_stays_open(change):
     assert verdicts(start, summary) == {claims.OPEN}
 
 
-def test_silvermans_rule_spares_a_choice_if_no_fixed_bandwidth_is_closer():
-    start = "Confidence: Silverman's rule spares"
+def test_silvermans_rule_avoids_a_choice_if_no_fixed_bandwidth_is_closer():
+    start = "Confidence: Silverman's rule avoids"
     assert verdicts(start, made_up()) == {"holds"}
     assert verdicts(start, made_up(lambda name, *_: 0.9 if name == "d:0.1" else 1.0)) == {"does not hold"}
     assert verdicts(start, made_up(lambda name, *_: 0.9 if name == "l:10" else 1.0)) == {"holds"}

@@ -132,7 +132,7 @@ def test_runs_are_merged_over_what_they_share(stores):
         "isotonic": 6,
         "ks": 6,
     }
-    assert {name for name, row in rows.items() if row.own} == {"ks"}
+    assert {name for name, row in rows.items() if row.is_own_measure} == {"ks"}
     p95 = {name: table(stores[name], "confidence", "p95") for name in ("run", "later")}
     # The later run lacks the fifteen: it is compared with those of the first.
     ratio = [

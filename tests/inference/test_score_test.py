@@ -60,7 +60,7 @@ def test_simulated_slopes_are_zero_on_average_and_spread_as_the_information_says
     spread = np.diagonal(Likelihood(rows, blocks).expand(np.zeros(blocks.size)))
     for most in (score_test.SIMULATED, 60 * 3 * 300):  # the second: put together of parts
         monkeypatch.setattr(score_test, "SIMULATED", most)
-        monkeypatch.setattr(score_test, "PART", 6)
+        monkeypatch.setattr(score_test, "MIN_BLOCK", 6)
         slopes = score_test._slopes(rows, blocks, rng, 1500)
         some = spread > 0.05
         assert np.abs(slopes[:-1].mean(axis=0) / np.sqrt(spread))[some].max() < 5 / np.sqrt(1500)

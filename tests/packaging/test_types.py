@@ -9,5 +9,9 @@ import pytest
 @pytest.mark.full
 @pytest.mark.no_cover
 def test_the_code_runs(capsys):
-    runpy.run_path(str(Path(__file__).with_name("typed_user.py")), run_name="__main__")
+    from matplotlib import pyplot
+
+    with pyplot.rc_context({"figure.max_open_warning": 0}):
+        runpy.run_path(str(Path(__file__).with_name("typed_user.py")), run_name="__main__")
+    pyplot.close("all")
     assert "calibrant" in capsys.readouterr().out

@@ -208,7 +208,10 @@ def _interval_of_problem(
     task: CalibrationTask, estimator: Estimator, norm: Norm, level: float, value: float
 ) -> tuple[tuple[float, float], Array | None]:
     """Return the interval of a single problem and, for a named estimator, its estimates under H0."""
-    posterior, (adjustment,) = posterior_of(task), ClusterAdjustment.of(task)
+    posterior = posterior_of(task)
+    if task.designs is None:
+        return _interval(estimator, norm, level, task.n, task.problems[0], posterior, value, spread=1.0)
+    (adjustment,) = ClusterAdjustment.of(task)
     inflation = adjustment.tail_inflation(level, estimator)
     (low, high), named_errors = _interval(
         estimator, norm, level, adjustment.n, adjustment.problem, posterior, value, spread=inflation
