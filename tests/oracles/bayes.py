@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.integrate import trapezoid
 
 from calibrant.posterior import dyadic_partition, score_effects, variance_time
 from calibrant.posterior.process import CELLS_PER_ROUGHNESS
@@ -30,7 +31,7 @@ from calibrant.settings import PRIOR
 def triweight(u):
     """Characteristic function of the triweight kernel of standard deviation 1, by quadrature."""
     x = np.linspace(-1, 1, 20001)
-    return float(np.trapezoid(35 / 32 * (1 - x * x) ** 3 * np.cos(3 * u * x), x))
+    return float(trapezoid(35 / 32 * (1 - x * x) ** 3 * np.cos(3 * u * x), x))
 
 
 def overlaps(ends, cuts):
