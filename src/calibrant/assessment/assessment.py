@@ -131,7 +131,8 @@ class SubgroupResult(Serializable):
         The curve of one of the worst 12 groups; those of classes are in `Assessment.curves`.
     beyond : MeanGap or None
         The part of the mean gap of a group that one common recalibration of all rows does not explain; the
-        intervals of all groups hold together. None where the rows are not known.
+        intervals of all groups hold together. None for groups of fewer than 30 rows, for several
+        scores a row, and where the rows are not known.
     """
 
     name: str
