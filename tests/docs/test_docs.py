@@ -110,6 +110,7 @@ PRINTING = [
         ),
         "segments",
         "how-to/rare-outcomes",
+        "index",
     )
 ]
 PRINTING += [
