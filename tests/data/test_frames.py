@@ -454,7 +454,8 @@ REFUSED = {
         {"p_a": {1: 0.875}, "p_b": {2: 0.25}},
         WIDE,
         "scores must sum to 1 within 1e-06 in every row, got 1.575; 2 of 5 rows are like that; "
-        "if a row can be of several classes at once (multi-label), measure each column separately",
+        "if a row can be of several classes at once (multi-label), measure each column separately, "
+        'or pass a matrix of labels and notion="multilabel" to ece or estimate',
     ),
     "rounded rows": (
         {"p_a": {1: 0.31}},

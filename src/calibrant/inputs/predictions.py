@@ -49,7 +49,10 @@ _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
 #: Labels of a vector of scores that need no word: the second is the positive class.
 USUAL: tuple[tuple[Any, ...], ...] = ((0, 1), (-1, 1))
 #: What to do about classes that do not exclude each other.
-MULTI_LABEL = "if a row can be of several classes at once (multi-label), measure each column separately"
+MULTI_LABEL = (
+    "if a row can be of several classes at once (multi-label), measure each column separately, "
+    'or pass a matrix of labels and notion="multilabel" to ece or estimate'
+)
 #: What to do about labels in place of scores.
 PREDICTED = "did you pass predict()? pass predict_proba(), the scores of the classes"
 _NUMBER, _DATA = (Real, np.bool_, Decimal), ("y_true", "y_prob", "sample_weight", "counts", "cluster")
