@@ -792,7 +792,6 @@ def test_the_class_of_a_matrix_is_asked_for(folder):
         (["ece"], "Missing argument 'PATH...'. (see main ece -h)"),
         (["ece", "missing.csv"], "cannot read missing.csv: No such file or directory"),
         (["ecee", "data.csv"], "No such command 'ecee'"),
-        (["--colour"], "No such option '--colour'"),
         (["curve", "data.csv", "--csv", "--at", "0.83"], "--csv prints the whole curve"),
         (["curve", "data.csv", "--at", "1.5"], "'--at': 1.5 is no list of scores in [0, 1]"),
         (["curve", "data.csv", "--at", "a,b"], "a,b is no list of scores"),
@@ -803,6 +802,10 @@ def test_the_class_of_a_matrix_is_asked_for(folder):
 )
 def test_a_usage_that_is_wrong_is_one_clear_line(args, words):
     assert words in refused(*args)
+
+
+def test_an_unknown_option_is_named():
+    assert re.search("No such option:? '?--colour", refused("--colour"))  # click 8.2, or a later version
 
 
 def test_text_of_a_file_cannot_command_the_terminal():

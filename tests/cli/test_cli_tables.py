@@ -42,7 +42,7 @@ def told(*words):
 
 @pytest.fixture(scope="module")
 def table(answers):
-    frame = pd.read_csv(answers)
+    frame = pd.read_csv(answers, converters={"confidence": float})  # pandas 2 changes last digits
     by = frame[["model", "benchmark"]]
     options = {"notion": "correctness", "cluster": frame["question"]}
     return calibrant.estimate_by(frame["correct"], frame["confidence"], by, **options)

