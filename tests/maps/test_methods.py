@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
+import calibrant
 from calibrant import Calibrator, calibrator_names
 from calibrant.maps.methods import METHODS
 from calibrant.maps.venn_abers import venn_abers
 from oracles import maps as oracle
+from weighing import weighing
 
 GRID = np.array([0.0, 0.003, 0.05, 0.1, 0.25, 0.4, 0.5, 0.61, 0.75, 0.9, 0.97, 0.999, 1.0])
 
@@ -26,6 +28,60 @@ def test_formulas_have_the_likeliest_coefficients(method, power):
     inside = GRID[1:-1]
     found = Calibrator(method).fit(score, outcome).predict_proba(inside)
     np.testing.assert_allclose(found, [expected(p) for p in inside], atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["plain", "weights", "counts"])
+@pytest.mark.parametrize("power", [0.5, 2.0])
+def test_an_intercept_makes_the_mean_probability_the_frequency(kind, power):
+    score, outcome = rows(power=power)
+    rng = np.random.default_rng(1)
+    weight = {"plain": None, "weights": rng.random(300) + 0.1, "counts": rng.integers(1, 5, 300)}[kind]
+    found = Calibrator("intercept").fit(score, outcome, **weighing(weight))
+    shift = oracle.shift_in_the_large(score, outcome, weight)
+    assert found.intercept_[0] == pytest.approx(shift, abs=1e-8)
+    assert found.coef_.tolist() == [[1.0]]
+    mean, frequency = (np.average(x, weights=weight) for x in (found.predict_proba(score), outcome))
+    assert mean == pytest.approx(frequency, abs=1e-9)
+    inside = GRID[1:-1]
+    expected = [oracle.sigmoid(oracle.log_odds(p) + shift) for p in inside]
+    np.testing.assert_allclose(found.predict_proba(inside), expected, atol=1e-8)
+
+
+def test_the_intercept_is_the_clinical_one_and_leaves_no_other():
+    score, outcome = rows(600)
+    cluster = np.arange(600) // 3
+    updated = Calibrator("intercept").fit(score, outcome, cluster=cluster)
+    clinical = calibrant.assess(outcome, score, cluster=cluster).clinical
+    assert updated.intercept_[0] == pytest.approx(clinical.intercept.value, abs=1e-7)
+    again = calibrant.assess(outcome, updated.predict_proba(score), cluster=cluster).clinical
+    assert again.ratio.value == pytest.approx(1, abs=1e-9)
+    assert again.intercept.value == pytest.approx(0, abs=1e-7)
+    assert again.slope.value == pytest.approx(clinical.slope.value, abs=1e-6)
+    # Clusters change the interval and not the map.
+    plain = Calibrator("intercept").fit(score, outcome)
+    np.testing.assert_array_equal(plain.predict_proba(GRID), updated.predict_proba(GRID))
+    assert (updated.predict_interval([0.5])[1] > plain.predict_interval([0.5])[1]).all()
+
+
+@pytest.mark.parametrize("y", [0, 1])
+def test_an_intercept_of_one_outcome_is_finite(y):
+    score = np.linspace(0.1, 0.9, 60)
+    (shift,) = Calibrator("intercept").fit(score, np.full(60, y)).intercept_
+    # The gradient of the log likelihood is that of a normal prior of standard deviation 20.
+    mean = np.mean([oracle.sigmoid(oracle.log_odds(p) + shift) for p in score])
+    assert 60 * (y - mean) == pytest.approx(shift / 400, rel=1e-9)
+
+
+def test_an_intercept_of_several_classes_is_fitted_to_each_class():
+    rng = np.random.default_rng(0)
+    score = rng.dirichlet([1, 1, 1], 500)
+    label = (rng.random((500, 1)) > (score**2 / (score**2).sum(1, keepdims=True)).cumsum(1)[:, :-1]).sum(1)
+    found = Calibrator("intercept").fit(score, label)
+    shifts = [oracle.shift_in_the_large(score[:, k], label == k) for k in range(3)]
+    np.testing.assert_allclose(found.intercept_, shifts, atol=1e-8)
+    each = np.array([[oracle.sigmoid(oracle.log_odds(p) + a) for p, a in zip(row, shifts, strict=True)]
+                     for row in score[:20]])  # fmt: skip
+    np.testing.assert_allclose(found.predict_proba(score[:20]), each / each.sum(1, keepdims=True), atol=1e-8)
 
 
 @pytest.mark.parametrize("turned", ["up", "down", "both"])
@@ -104,8 +160,6 @@ def test_a_histogram_gives_the_frequency_of_equal_parts_of_the_rows():
 
 
 def test_density_is_the_curve_by_density():
-    import calibrant
-
     score, outcome = rows()
     curve = calibrant.reliability_curve(outcome, score, method="density", band=None)
     known = np.isfinite(curve.value)

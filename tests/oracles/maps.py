@@ -102,6 +102,19 @@ def likeliest(method, scores, outcomes):
     return lambda p: sigmoid(float(np.dot(features(p), best.x)))
 
 
+def shift_in_the_large(scores, outcomes, weights=None):
+    """The shift of the log-odds at which the mean probability is the frequency, by halving an interval."""
+    weights = [1.0] * len(scores) if weights is None else weights
+    low, high = -60.0, 60.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        left = 0.0
+        for p, y, w in zip(scores, outcomes, weights, strict=True):
+            left += w * (y - sigmoid(log_odds(p) + middle))
+        low, high = (middle, high) if left > 0 else (low, middle)
+    return (low + high) / 2
+
+
 # --- evidence ---
 
 

@@ -15,7 +15,7 @@ from calibrant.maps.forms import Bounded, Form, Formula, LookupTable, VennAbersP
 from calibrant.maps.venn_abers import venn_abers
 from calibrant.parallel import cached_property
 from calibrant.posterior.log_odds import LogOddsCells, LogOddsMixture, model_average, smooth_average
-from calibrant.posterior.log_odds.cells import STEP, certainty_bound, log_odds, nearest, softplus
+from calibrant.posterior.log_odds.cells import STEP, certainty_bound, expit, log_odds, nearest, softplus
 from calibrant.posterior.log_odds.components import features, modes
 from calibrant.posterior.log_odds.model_average import EDGE, ScoreDeviations, divide_by_design_effect
 from calibrant.posterior.score_effects import FEW_ROWS, has_few_scores
@@ -32,6 +32,8 @@ ROUNDING = 1e-9
 MAX_SCORE_EFFECTS = 1000
 # Prior standard deviation of coefficients, which matters for separable data only.
 COEFFICIENT_SD = 20.0
+# Shifts beyond this would move all log-odds, which are at most 35, to the other side of 0 by far.
+MAX_SHIFT = 100.0
 # Evidence (nats) that effects of repeated scores, and a map that decreases somewhere, require.
 MIN_EVIDENCE = 2.0
 
@@ -88,6 +90,21 @@ def temperature(problem: BinaryProblem) -> Form:
     cells = problem.cells
     (slope,) = _maximum_likelihood(cells, cells.x[:, None])
     return Formula(slope=float(slope), least=cells.least)
+
+
+def intercept(problem: BinaryProblem) -> Form:
+    """Shift the log-odds so that the mean probability is the frequency (recalibration in the large)."""
+    from scipy.optimize import brentq
+
+    cells, positive = problem.cells, float(problem.cells.successes.sum())
+    # If all outcomes are the same, the likeliest shift is infinite; otherwise a prior would move the mean.
+    separable = not ROUNDING < positive / cells.n < 1 - ROUNDING
+    precision = COEFFICIENT_SD**-2 if separable else 0.0
+
+    def gradient(shift: float) -> float:
+        return positive - float(cells.trials @ expit(cells.x + shift)) - precision * shift
+
+    return Formula(float(brentq(gradient, -MAX_SHIFT, MAX_SHIFT)), least=cells.least)
 
 
 def affine(problem: BinaryProblem) -> Form:

@@ -32,7 +32,7 @@ FEW_PREDICTED = 50
 # Methods that take `monotone`.
 BENDING = ("auto", "spline")
 # Methods that have `coef_` and `intercept_`.
-LINEAR = ("temperature", "sigmoid", "logistic", "beta")
+LINEAR = ("intercept", "temperature", "sigmoid", "logistic", "beta")
 
 
 class Calibrator(ScoreMap):
@@ -483,15 +483,17 @@ class Calibrator(ScoreMap):
     def coef_(self) -> Array:
         """Coefficients of the log-odds, one row for each fitted map.
 
-        For "temperature", "sigmoid" and "logistic" the map is logit q = coef * logit p + intercept, and for
-        "beta" it is logit q = coef[0] * ln p - coef[1] * ln(1 - p) + intercept. Temperature scaling of more
-        than two classes multiplies the logits by coef. Other methods raise AttributeError.
+        For "intercept", "temperature", "sigmoid" and "logistic" the map is
+        logit q = coef * logit p + intercept, with coef = 1 for "intercept" and intercept = 0 for
+        "temperature". For "beta" it is logit q = coef[0] * ln p - coef[1] * ln(1 - p) + intercept.
+        Temperature scaling of more than two classes multiplies the logits by coef. Other methods raise
+        AttributeError.
         """
         return self._coefficients()[:, 1:]
 
     @property
     def intercept_(self) -> Array:
-        """Intercept of each fitted map; see `coef_`. Temperature scaling has intercept 0."""
+        """Intercept of each fitted map; see `coef_`."""
         return self._coefficients()[:, 0]
 
     def __repr__(self) -> str:

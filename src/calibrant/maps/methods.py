@@ -37,6 +37,7 @@ class Method:
 METHODS: dict[str, Method] = {
     "auto": Method("Bayesian average of calibration maps", binary.auto, fit_softmax, (Bounded, LookupTable)),
     "identity": Method("unchanged scores", binary.identity),
+    "intercept": Method("shift of the log-odds (intercept-only update)", binary.intercept),
     "temperature": Method("temperature scaling", binary.temperature, fit_temperature),
     "sigmoid": Method("Platt scaling of the log-odds, with smoothed targets", binary.platt),
     "logistic": Method("logistic regression on the log-odds", binary.affine),
