@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import calibrant
 from calibrant import inputs
 from calibrant.inputs import predictions
 
@@ -358,10 +359,30 @@ def test_a_value_out_of_range_is_reported_before_a_sum():
 
 
 def test_logits_are_recognised():
-    with refuses("got -2.0 at row 0", "look like logits: apply sigmoid first"):
+    with refuses("got -2.0 at row 0", "look like logits: apply sigmoid first; or pass from_logits=True"):
         predictions(Y, [-2.0, 0.3, 4.0, 0.1])
-    with refuses("got 3.0 at row 0, column 0", "look like logits: apply softmax first"):
+    with refuses("got 3.0 at row 0, column 0", "look like logits: apply softmax first; or pass from"):
         predictions([0, 1], [[3.0, -1.0], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("call", "has"),
+    [
+        (lambda y, z: calibrant.ece(y, z), True),
+        (lambda y, z: calibrant.estimate(y, z), True),
+        (lambda y, z: calibrant.Calibrator().fit(z, y), True),
+        (lambda y, z: calibrant.Calibrator().fit([0.2, 0.3, 0.9], y).predict_proba(z), True),
+        (lambda y, z: calibrant.Sketch().update(y, z), True),
+        (lambda y, z: calibrant.regret(y, z, 0.2), False),
+        (lambda y, z: calibrant.compare_calibrators(z, y), False),
+        (lambda y, z: calibrant.Monitor().update(y, z), False),
+        (lambda y, z: calibrant.PriorShift(train=0.5).fit(z), False),
+    ],
+)
+def test_logits_are_pointed_to_the_option_where_there_is_one(call, has):
+    with refuses("look like logits: apply sigmoid first") as caught:
+        call([0, 1, 1], [-2.0, 0.3, 4.0])
+    assert ("from_logits=True" in str(caught.value)) is has
 
 
 def test_percentages_are_recognised():

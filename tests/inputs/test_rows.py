@@ -49,6 +49,16 @@ def test_the_same_labels_in_another_order_are_refused_by_every_function(call):
         call(TRUE.to_numpy(), SCORE, sample_weight=shuffled(WEIGHT))
 
 
+@pytest.mark.parametrize(
+    ("index", "shown"),
+    [([1, 0, 2], "1 and 0 at row 0"), (["b", "a", "c"], "'b' and 'a' at row 0")],
+)
+def test_labels_of_rows_are_shown_as_they_are(index, shown):
+    y, p = pd.Series([0, 1, 1], index), pd.Series([0.1, 0.2, 0.3], sorted(index))
+    with pytest.raises(calibrant.InputError, match=f"{OTHER}, {shown}"):
+        calibrant.ece(y, p)
+
+
 @pytest.mark.parametrize("name", ["ece", "mce", "estimate", "assess", "compare"])
 def test_clusters_in_another_order_are_refused(name):
     for y, p in ((TRUE, SCORE.to_numpy()), (TRUE.to_numpy(), SCORE)):

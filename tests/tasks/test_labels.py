@@ -250,3 +250,11 @@ def test_the_command_line_reads_logits_and_top_label(rows, tmp_path):
     refused = CliRunner().invoke(main, [*words[:2], "--notion", "multilabel"])
     assert refused.exit_code == 2
     assert "one label of each row" in refused.output
+
+
+@pytest.mark.parametrize("command", [("ece",), ("curve",), ("regret", "--cost", "0.2")])
+def test_the_command_points_logits_to_its_option(command, tmp_path):
+    (tmp_path / "logits.csv").write_text("y,score\n0,-2\n1,0.3\n1,4\n")
+    result = CliRunner().invoke(main, [command[0], str(tmp_path / "logits.csv"), *command[1:]])
+    assert result.exit_code == 2
+    assert "these look like logits: apply sigmoid first; or give --from-logits" in result.output

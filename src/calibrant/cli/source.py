@@ -78,6 +78,7 @@ def words() -> Words:
             "names": "name each once",
             "ece": "calibrant ece prints it",
             "percent": "or give --percent",
+            "from_logits": "or give --from-logits" if "from_logits" in given else "",
             "scores": "these may be predicted labels: name the scores by --scores",
             "sketch": "calibrant ece, curve, compare, check and report take the file itself",
             "sample_weight": "for importance weights give --sample-weight",

@@ -54,7 +54,12 @@ def helpful(function: Callable[P, R]) -> Callable[P, R]:
             _refuse_keywords(function.__name__, known, options)
         if options.get("n_bins") is not None or options.get("strategy") is not None:
             _refuse_two_ways(options)
-        return function(*args, **options)
+        try:
+            return function(*args, **options)
+        except InputError as error:
+            if error.advice == "from_logits" and error.advice not in names:
+                error.advice = ""
+            raise
 
     return checked
 
@@ -70,7 +75,7 @@ def _refuse_keywords(function: str, known: list[str], options: dict[str, Any]) -
     option = "binning" if "binning" in known else "estimator"
     family = "adaptive" if options.get("strategy") == "quantile" else "uniform"
     unexpected = [name for name in options if name not in known]
-    if "cluster" in unexpected and known[0] in ("self", "cls"):  # the methods of a sketch
+    if "cluster" in unexpected and function.startswith(("update", "from_")):  # the methods of a sketch
         refuse_clusters()
     for name in unexpected:
         if name in ("n_bins", "num_bins", "bins") and option in known:
@@ -180,7 +185,7 @@ def same_rows(**arguments: Any) -> None:
             f"{name} and {other}",
             "have the same index",
             (index[row], its[row]),
-            got=f"the same labels in another order, {index[row]!r} and {its[row]!r}",
+            got=f"the same labels in another order, {show(index[row])} and {show(its[row])}",
             row=row,
             hint="align one: .reindex(other.index), or pass .to_numpy() where rows match by position",
         )

@@ -53,6 +53,7 @@ PYTHON = Words(
         "labels": "pass labels= with the class of each column",
         "pos_label": "pass pos_label=",
         "percent": "or pass percent=True",
+        "from_logits": "or pass from_logits=True",
         "ignored": "pass y_true[y_true != -100] and y_prob[y_true != -100]",
         "missing": 'pass missing="drop" to leave out rows without a label',
         "notion": 'use notion="classwise" or "confidence"',

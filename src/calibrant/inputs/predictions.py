@@ -509,6 +509,10 @@ def objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
     return array
 
 
+# Advice by a word of the hint.
+_ADVICE = {"percentages": "percent", "logits": "from_logits"}
+
+
 def _check_unit(name: str, score: Array, full: Array | None = None) -> None:
     """Raise unless every score is in [0, 1]; positions refer to the whole if this is a block of it."""
     # As unsigned integers, the floats from 0 to 1 come before all others: one pass finds NaN, infinities and
@@ -520,7 +524,7 @@ def _check_unit(name: str, score: Array, full: Array | None = None) -> None:
     if not (finite := np.isfinite(score)).all():
         _refuse(name, "be finite and have no missing values", score, ~finite)
     hint = hint_about_range(float(score.min()), float(score.max()), vector=score.ndim == 1)
-    advice = "percent" if "percentages" in hint and name == "y_prob" else ""
+    advice = next((key for word, key in _ADVICE.items() if word in hint and name == "y_prob"), "")
     _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint, advice)
 
 

@@ -205,6 +205,7 @@ class PriorShift(ScoreMap):
         return self._end((1 + self.level) / 2)
 
     @one_blas_thread()
+    @inputs.helpful
     def fit(
         self,
         y_prob: ArrayLike,
@@ -292,6 +293,7 @@ class PriorShift(ScoreMap):
         self._draws = np.concatenate([_log(prior) - np.log(base) for prior, (_, base) in pairs])
         return self
 
+    @inputs.helpful
     def predict_proba(self, y_prob: ArrayLike) -> Array:
         """Return probabilities in the target population.
 
@@ -320,6 +322,7 @@ class PriorShift(ScoreMap):
         probability = softmax(_log(fitted._source_probability(score)) + fitted._log_ratio)
         return probability[:, 1] if score.ndim == 1 else probability
 
+    @inputs.helpful
     def predict_interval(self, y_prob: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
         """Return an interval for each probability in the target population.
 
