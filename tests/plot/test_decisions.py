@@ -85,6 +85,31 @@ def test_decision_curves_are_of_the_model_recalibrated_always_and_never():
     assert -0.3 * high < low < 0 < found.net_benefit.max() < high
 
 
+def test_the_axis_spans_the_thresholds_of_the_caller():
+    for panel in plot.regret(a_curve()):
+        assert panel.get_xlim() == (0.05, 0.95)
+    one = calibrant.regret_curve([0, 1, 1, 0] * 20, [0.2, 0.7, 0.8, 0.3] * 20, thresholds=[0.4])
+    assert plot.regret(one)[0].get_xlim() == (0, 1)
+
+
+def test_the_axis_spans_the_thresholds_that_matter():
+    rng = np.random.default_rng(0)
+    for score, low, high in (
+        (rng.beta(0.5, 40, 5000), (0.0, 0.01), (0.1, 0.3)),
+        (1 - rng.beta(0.5, 40, 5000), (0.7, 0.97), 1.0),
+        (rng.random(2000), (0.0, 0.05), (0.95, 1.0)),
+    ):
+        curve = calibrant.regret_curve(rng.random(len(score)) < score, score)
+        left, right = plot.regret(curve)[-1].get_xlim()
+        assert np.min(low) <= left <= np.max(low)
+        assert np.min(high) <= right <= np.max(high)
+        # Beyond it, the model does as always or never acting does.
+        outside = (curve.thresholds < left) | (curve.thresholds > right)
+        simple = np.maximum(curve.treat_all, 0)
+        assert (np.abs(curve.net_benefit - simple)[outside] <= 0.01 * simple.max()).all()
+        plt.close("all")
+
+
 def test_a_difference_has_a_panel_of_its_own():
     found = a_curve(other=True)
     *_, last = plot.regret(found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.decisions import BestThreshold
+from calibrant.decisions.curve import THRESHOLDS
 from calibrant.decisions.decision import COST_THRESHOLDS
 from calibrant.inputs import house_style as house
 from calibrant.plot import canvas
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Inches of a new figure, and how far below zero net benefits are still shown, as a share of the best.
 WIDE, HIGH, BELOW = 4.5, 4.7, 0.25
+# Differences of net benefit, and regrets, below this share of the largest are not visible.
+VISIBLE = 0.01
 
 
 def regret(result: RegretCurve | BestThreshold, ax: Any = None, *, figsize: Size = None) -> Any:
@@ -33,6 +36,8 @@ def regret(result: RegretCurve | BestThreshold, ax: Any = None, *, figsize: Size
         Of a curve: net benefit and, below, the decision regret with its band, at every threshold; with the
         difference of two models a third panel shows that. Of a best threshold: the cost per row at every
         threshold, with two marks, the threshold implied by the costs and the best one with its interval.
+        The axis of a curve spans the thresholds that were passed to `regret_curve`. By default it spans those
+        at which the model differs visibly from always and never acting, or has a regret.
     ax : Axes, or sequence of Axes, optional
         Where to draw, two or three panels for a curve; one new figure otherwise.
     figsize : pair of floats, optional
@@ -68,7 +73,7 @@ def regret(result: RegretCurve | BestThreshold, ax: Any = None, *, figsize: Size
     top.plot(t, result.treat_all, color=house.INK, lw=1, ls=":", label="always act")
     top.axhline(0, color=house.GREY, lw=1, label="never act")
     best = max(float(result.net_benefit.max()), float(result.treat_all.max()), 1e-3)
-    top.set(ylabel="net benefit", ylim=(-BELOW * best, 1.05 * best), xlim=(0, 1))
+    top.set(ylabel="net benefit", ylim=(-BELOW * best, 1.05 * best), xlim=_visible_range(result))
     _banded(middle, t, result.value, result.low, result.high, "decision regret", result.level)
     mark = {"color": house.ORANGE, "ms": 5, "label": f"largest, at {worst.threshold:.2g}"}
     middle.plot([worst.threshold], [worst.value], "o", **mark)
@@ -86,6 +91,21 @@ def regret(result: RegretCurve | BestThreshold, ax: Any = None, *, figsize: Size
     for each in ax:
         canvas.above(each, *canvas.handles(each), **canvas.KEY)
     return ax
+
+
+def _visible_range(result: RegretCurve) -> tuple[float, float]:
+    """Return the thresholds given by the caller or, of the default ones, those at which curves differ."""
+    t = result.thresholds
+    if not np.array_equal(t, THRESHOLDS):
+        return (float(t[0]), float(t[-1])) if t.size > 1 else (0.0, 1.0)
+    simple = np.maximum(result.treat_all, 0.0)
+    gain = np.maximum(np.abs(result.net_benefit - simple), np.abs(result.recalibrated - simple))
+    # The band of the regret extends over all thresholds: it does not count.
+    shown = t[(gain > VISIBLE * simple.max()) | (result.value > VISIBLE * result.high.max())]
+    if not shown.size:
+        return 0.0, 1.0
+    margin = 0.1 * float(np.ptp(shown)) + 0.01
+    return max(float(shown[0]) - margin, 0.0), min(float(shown[-1]) + margin, 1.0)
 
 
 def _threshold(label: Any) -> str:
