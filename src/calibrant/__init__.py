@@ -22,13 +22,13 @@ if TYPE_CHECKING:
         score_histogram,
     )
     from calibrant.api.comparison import compare, compare_calibrators
-    from calibrant.api.decisions import best_threshold, regret, regret_curve, risk_coverage
+    from calibrant.api.decisions import best_threshold, net_benefit, regret, regret_curve, risk_coverage
     from calibrant.api.tables import audit, estimate_by
     from calibrant.assessment import Assessment
     from calibrant.compiled.versions import show_versions
     from calibrant.curves import Point, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
     from calibrant.data.answer_logs import read_answers
-    from calibrant.decisions import BestThreshold, Cost, Regret, RegretCurve, RiskCoverage
+    from calibrant.decisions import BestThreshold, Cost, NetBenefit, Regret, RegretCurve, RiskCoverage
     from calibrant.estimators import estimator_names
     from calibrant.estimators.bayes import Bayes
     from calibrant.estimators.beta import Beta
@@ -62,13 +62,13 @@ _PACKAGES = {
         *("reliability_curve", "reliability_diagram", "score_histogram"),
     ),
     "calibrant.api.comparison": ("compare", "compare_calibrators"),
-    "calibrant.api.decisions": ("best_threshold", "regret", "regret_curve", "risk_coverage"),
+    "calibrant.api.decisions": ("best_threshold", "net_benefit", "regret", "regret_curve", "risk_coverage"),
     "calibrant.api.tables": ("audit", "estimate_by"),
     "calibrant.assessment": ("Assessment",),
     "calibrant.compiled.versions": ("show_versions",),
     "calibrant.curves": ("Point", "ReliabilityCurve", "ReliabilityDiagram", "ScoreHistogram"),
     "calibrant.data.answer_logs": ("read_answers",),
-    "calibrant.decisions": ("BestThreshold", "Cost", "Regret", "RegretCurve", "RiskCoverage"),
+    "calibrant.decisions": ("BestThreshold", "Cost", "NetBenefit", "Regret", "RegretCurve", "RiskCoverage"),
     "calibrant.inference.audit": ("SegmentAudit",),
     "calibrant.inference.comparison": ("Comparison",),
     "calibrant.inference.map_comparison": ("MapComparison",),
@@ -108,6 +108,7 @@ __all__ = [
     "Isotonic",
     "MapComparison",
     "Monitor",
+    "NetBenefit",
     "Point",
     "PriorShift",
     "Recommendation",
@@ -136,6 +137,7 @@ __all__ = [
     "experiment",
     "lce",
     "mce",
+    "net_benefit",
     "plot",
     "published",
     "read_answers",

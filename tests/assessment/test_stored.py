@@ -49,6 +49,7 @@ with pytest.MonkeyPatch.context() as patch:
         "regret": calibrant.regret(TRUE, SCORE, (1, 9), rng=0),
         "regret of a matrix": calibrant.regret(CLASS, TABLE, 1 - np.eye(3), rng=0),
         "regret curve": calibrant.regret_curve(TRUE, SCORE, other=SCORE**2, rng=0),
+        "net benefit": calibrant.net_benefit(TRUE, SCORE, [0.1, 0.4]),
         "best threshold": calibrant.best_threshold(TRUE, SCORE, (1, 9), rng=0),
         "never act": calibrant.best_threshold(0 * TRUE, SCORE, 0.5, rng=0),
         "risk and coverage": calibrant.risk_coverage(CLASS, TABLE, rng=0),

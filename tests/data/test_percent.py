@@ -107,6 +107,7 @@ OPTIONS = {
     "reliability_curve": {},
     "reliability_diagram": {},
     "score_histogram": {},
+    "net_benefit": {"thresholds": [0.1, 0.5]},
     **{name: {"estimator": "uniform:100"} for name in ("ece", "mce")},
     **{name: {"rng": 0} for name in ("assess", "compare", "estimate", "regret_curve", "risk_coverage")},
 }

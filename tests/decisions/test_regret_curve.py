@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
+from scipy.stats import norm
+from scipy.stats import t as student
 
 import calibrant
 from calibrant import Sketch
@@ -337,6 +339,126 @@ def test_net_benefit_is_the_published_one_of_family_history():
     curve = calibrant.regret_curve(cancer, history, thresholds=list(PUBLISHED), rng=0)
     found = np.stack([curve.net_benefit, curve.treat_all], axis=1)
     np.testing.assert_allclose(found, list(PUBLISHED.values()), rtol=0, atol=1e-12)
+
+
+# -- net benefits with intervals --
+
+
+@pytest.mark.parametrize("kind", ["plain", "counts", "weights", "clusters"])
+def test_net_benefits_and_their_errors_are_those_of_loops(kind):
+    y, s = sample(900)
+    rng = np.random.default_rng(1)
+    s = np.round(s, 2)
+    weight = {"counts": rng.integers(1, 4, 900), "weights": rng.random(900) + 0.5}.get(kind)
+    options = {"cluster": np.arange(900) // 3} if kind == "clusters" else {}
+    found = calibrant.net_benefit(y, s, AT, **weighing(weight), **options)
+    everyone, deviate = np.ones(900), norm.ppf(0.975)
+    if kind == "clusters":
+        deviate = student.ppf(0.975, 299)
+    more = {"weight": weight, "counts": kind == "counts", **options}
+    for k, at in enumerate(AT):
+        for part, score, other in (
+            (found.model, s, None),
+            (found.treat_all, everyone, None),
+            (found.minus_all, s, everyone),
+        ):
+            value = oracle.net_benefit(y, score, at, weight)
+            value -= 0.0 if other is None else oracle.net_benefit(y, other, at, weight)
+            assert part.value[k] == pytest.approx(value, abs=1e-12)
+            assert part.high[k] - part.value[k] == pytest.approx(part.value[k] - part.low[k])
+            error = (part.high[k] - part.value[k]) / deviate
+            expected = oracle.net_benefit_error(y, score, at, other=other, **more)
+            # A floor for samples where few rows decide: two rows of the largest contribution.
+            w = np.ones(900) if weight is None else np.asarray(weight, dtype=float)
+            squares = w.sum() if kind == "counts" else (w**2).sum()
+            floor = np.sqrt(2) * max(1.0, at / (1 - at)) * squares / w.sum() ** 2
+            if kind == "clusters":  # times their design effect
+                assert expected <= error <= np.hypot(expected, 1.5 * floor)
+            else:
+                assert error == pytest.approx(np.hypot(expected, floor), rel=1e-9)
+
+
+def test_the_error_of_treating_all_is_that_of_a_share():
+    y, s = sample(4000)
+    at = np.array([0.1, 0.3])
+    found = calibrant.net_benefit(y, s, at, level=0.9).treat_all
+    # p - (1 - p) t / (1 - t) = (p - t) / (1 - t)
+    p = y.mean()
+    np.testing.assert_allclose(found.value, (p - at) / (1 - at), rtol=1e-12)
+    error = np.sqrt(p * (1 - p) / 4000) / (1 - at)
+    np.testing.assert_allclose(found.high - found.value, norm.ppf(0.95) * error, rtol=0.005)
+
+
+def test_net_benefits_are_those_of_the_curve_and_of_its_difference():
+    y, s = sample(500)
+    cluster = np.arange(500) // 2
+    found = calibrant.net_benefit(y, s, AT, simultaneous=True, cluster=cluster)
+    curve = calibrant.regret_curve(y, s, thresholds=AT, other=np.ones(500), cluster=cluster)
+    np.testing.assert_allclose(found.model.value, curve.net_benefit, atol=1e-12)
+    np.testing.assert_allclose(found.treat_all.value, curve.treat_all, atol=1e-12)
+    np.testing.assert_array_equal(np.array(found.minus_all), np.array(curve.difference))
+    alone = calibrant.net_benefit(y, s, AT, cluster=cluster)
+    assert (alone.model.low > found.model.low).all()
+    one = (calibrant.net_benefit(y, s, 0.3, simultaneous=each, cluster=cluster) for each in (False, True))
+    np.testing.assert_array_equal(*(np.array(each.model) for each in one))
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_net_benefits_of_a_sketch_are_those_of_the_rows(weights):
+    y, s = sample(800)
+    weight = np.random.default_rng(1).random(800) + 0.5 if weights else None
+    at = np.arange(1, 16) / 16
+    rows = calibrant.net_benefit(y, s, at, sample_weight=weight)
+    found = calibrant.net_benefit(Sketch().update(y, s, sample_weight=weight), thresholds=at)
+    for name in ("model", "treat_all", "minus_all"):
+        one, other = getattr(found, name), getattr(rows, name)
+        np.testing.assert_allclose(one.value, other.value, atol=1e-9)
+        # A sketch does not know the squared weights of each outcome.
+        np.testing.assert_allclose(one.high - one.low, other.high - other.low, rtol=0.05 if weights else 1e-9)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_intervals_of_net_benefits_hold_the_true_values(clustered):
+    # Scores p in clusters that share a shift of the probability; true values from a large sample.
+    def drawn(rng, n):
+        shift = np.repeat(rng.normal(0, 0.7, n // 5), 5) if clustered else 0.0
+        score = rng.beta(1, 6, n)
+        return rng.random(n) < expit(np.log(score / (1 - score)) + shift), score
+
+    at = np.array([0.05, 0.2])
+    truth = calibrant.net_benefit(*drawn(np.random.default_rng(1), 1_000_000), at)
+    held = []
+    for seed in range(400):
+        y, s = drawn(np.random.default_rng([2, seed]), 500)
+        found = calibrant.net_benefit(y, s, at, cluster=np.arange(500) // 5 if clustered else None)
+        held.append([
+            (getattr(found, name).low <= getattr(truth, name).value)
+            & (getattr(truth, name).value <= getattr(found, name).high)
+            for name in ("model", "treat_all", "minus_all")
+        ])  # fmt: skip
+    coverage = np.mean(held, axis=0)
+    # The standard error is 0.011.
+    assert (coverage >= 0.92).all()
+    assert (coverage <= 0.98).all()
+
+
+def test_the_table_of_net_benefits_has_three_strategies_at_each_threshold():
+    y, s = sample(300)
+    found = calibrant.net_benefit(y, s, [0.1, 0.5])
+    table, about = str(found).split("\n\n")
+    assert [line.split()[1] for line in table.splitlines()[1:]] == ["by", "all", "none"] * 2
+    assert max(map(len, table.splitlines())) <= 80
+    assert "for each threshold" in about
+    assert "simultaneous for all" in str(calibrant.net_benefit(y, s, [0.1, 0.5], simultaneous=True))
+    frame = found.to_frame()
+    assert frame["treated"].to_list() == ["model", "all", "none"] * 2
+    assert frame["net_benefit"].to_list()[:2] == [found.model.value[0], found.treat_all.value[0]]
+    assert frame["difference"].to_list()[4:] == [found.minus_all.value[1], found.model.value[1]]
+    assert frame["difference_high"].to_list()[1] == found.minus_all.high[0]
+    stored = found.to_dict()
+    stored["minus_all"]["low"] = [0.0]
+    with pytest.raises(InputError, match=r"minus_all\.low"):
+        calibrant.NetBenefit.from_json(json.dumps(stored))
 
 
 def test_no_more_is_gained_than_was_spent_where_few_rows_decide():

@@ -101,6 +101,7 @@ def results():
     for function in ("reliability_curve", "reliability_diagram", "score_histogram", "regret_curve"):
         yield getattr(calibrant, function)(y, score)
     yield from (calibrant.regret(y, score, 0.2), calibrant.best_threshold(y, score, 0.2))
+    yield calibrant.net_benefit(y, score, [0.2, 0.5])
     yield from (calibrant.risk_coverage(label, scores), calibrant.Cost.of(0.2, [0, 1]))
     yield from (calibrant.Sketch().update(y, score), calibrant.Monitor("binary").update(y, score, at=1))
     yield from (calibrant.Calibrator("platt").fit(score, y), calibrant.PriorShift(0.5).fit(score))

@@ -72,12 +72,20 @@ SINGLE = {
     "risk and coverage": partial(calibrant.risk_coverage, rng=0),
     "regret": partial(calibrant.regret, cost=(1, 9), rng=0),
     "regret curve": partial(calibrant.regret_curve, rng=0),
+    "net benefit": partial(calibrant.net_benefit, thresholds=[0.1, 0.4], simultaneous=True),
     "best threshold": partial(calibrant.best_threshold, cost=(1, 9), rng=0),
     **{f"estimate by {name}": partial(calibrant.estimate, estimator=name, rng=0)
        for name in ("auto", "l:15", "a:10", "db:15", "iso")},
     **{f"map {name}": partial(mapped, name) for name in ("auto", "beta", "isotonic", "venn-abers")},
 }  # fmt: skip
-CLUSTERED = ("estimate by auto", "estimate by l:15", "regret", "regret curve", "risk and coverage")
+CLUSTERED = (
+    "estimate by auto",
+    "estimate by l:15",
+    "regret",
+    "regret curve",
+    "net benefit",
+    "risk and coverage",
+)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

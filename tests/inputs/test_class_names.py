@@ -130,6 +130,7 @@ def test_decisions_have_the_names():
     lost = calibrant.regret(ILL, RISK, (1, 9), class_names=names)
     assert (lost.label, lost.labels) == ("ill", ("well", "ill"))
     assert calibrant.regret_curve(ILL, RISK, class_names=names).label == "ill"
+    assert calibrant.net_benefit(ILL, RISK, 0.2, class_names=names).label == "ill"
     assert calibrant.best_threshold(ILL, RISK, (1, 9), class_names=names).label == "ill"
     costs = {"stay": [0, 1, 2], "go": [2, 1, 0]}
     assert calibrant.regret(LABEL, PROB, costs, class_names=NAMES).labels == tuple(NAMES)

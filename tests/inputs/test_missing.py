@@ -58,6 +58,7 @@ ANSWERS = {
     "histogram": lambda y, p, **more: calibrant.score_histogram(y, p, **more).positive,
     "lce": lambda y, p, **more: calibrant.lce(y, p, 0.5, **more),
     "regret curve": lambda y, p, **more: calibrant.regret_curve(y, p, **more).value,
+    "net benefit": lambda y, p, **more: calibrant.net_benefit(y, p, **more).minus_all.high,
     "threshold": lambda y, p, **more: calibrant.best_threshold(y, p, (1, 3), **more).value,
     "coverage": lambda y, p, **more: calibrant.risk_coverage(y, p, **more).aurc,
     "calibrator": lambda y, p, **more: calibrant.Calibrator("beta").fit(p, y, **more).predict_proba([0.3]),

@@ -65,6 +65,7 @@ def results():
         "regret of classes": decision,
         "best threshold": calibrant.best_threshold(OUTCOME, SCORE, (1, 9), rng=0),
         "regret curve": calibrant.regret_curve(OUTCOME, SCORE),
+        "net benefit": calibrant.net_benefit(OUTCOME, SCORE, [0.1, 0.4]),
         "cost": calibrant.Cost.of(costs, LABELS),
         "risk coverage": calibrant.risk_coverage(LABEL, ROWS, rng=0, **BY_LABEL),
         "assessment": assessment,

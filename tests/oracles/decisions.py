@@ -13,6 +13,25 @@ def net_benefit(outcome, score, threshold, weight=None):
     return found / sum(weight)
 
 
+def net_benefit_error(outcome, score, threshold, weight=None, *, counts=False, cluster=None, other=None):
+    """Standard error of a net benefit minus that of other scores (nobody treated), by loops over rows."""
+    n = len(score)
+    weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
+    other = np.zeros(n) if other is None else other
+    worth = [1.0 if y else -threshold / (1 - threshold) for y in outcome]
+    each = [
+        w * ((s >= threshold) * 1.0 - (o >= threshold)) for w, s, o in zip(worth, score, other, strict=True)
+    ]
+    mean = sum(w * x for w, x in zip(weight, each, strict=True)) / sum(weight)
+    if cluster is None:
+        squares = [(w if counts else w * w) * (x - mean) ** 2 for w, x in zip(weight, each, strict=True)]
+        return np.sqrt(sum(squares)) / sum(weight)
+    sums = {}
+    for c, w, x in zip(cluster, weight, each, strict=True):
+        sums[c] = sums.get(c, 0.0) + w * (x - mean)
+    return np.sqrt(len(sums) / (len(sums) - 1) * sum(total**2 for total in sums.values())) / sum(weight)
+
+
 def action(probability, cost):
     """The first of the actions whose expected cost is least, up to rounding."""
     expected = [

@@ -26,6 +26,7 @@ from calibrant import (
     EstimateTable,
     MapComparison,
     Monitor,
+    NetBenefit,
     Point,
     PriorShift,
     Recommendation,
@@ -165,6 +166,7 @@ def decisions() -> None:
     calibrant.regret(y, p, "1:9")
     three = calibrant.regret(labels, matrix, [[0, 1], [2, 0], [1, 1]], actions=["wait", "act"])
     assert_type(three.actions, tuple[str, ...])
+    assert_type(calibrant.net_benefit(y, p, [0.1, 0.2]), NetBenefit)
     curve = assert_type(calibrant.regret_curve(y, p, thresholds=[0.1, 0.2], other=p**2), RegretCurve)
     assert curve.difference is not None
     assert_type(curve.worst.threshold, float)

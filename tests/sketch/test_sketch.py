@@ -642,6 +642,7 @@ def test_what_is_about_rows_is_refused_with_a_sketch(name):
     asked += [calibrant.risk_coverage]
     if name != "notion":
         asked += [lambda *a, **k: calibrant.regret(*a, cost=0.2, **k), calibrant.regret_curve]
+        asked += [calibrant.net_benefit]
     for function in asked:
         with pytest.raises(calibrant.InputError, match=f"{name} must be left out for a sketch"):
             function(sketch, **given)
@@ -1021,6 +1022,7 @@ def test_an_empty_sketch_of_unknown_notion_says_what_is_missing():
         Sketch.diagram,
         Sketch.histogram,
         Sketch.regret_curve,
+        lambda sketch: calibrant.net_benefit(sketch),
         Sketch.risk_coverage,
         Sketch.calibrator,
         lambda sketch: sketch.ece(estimator="uniform"),

@@ -12,6 +12,7 @@ from calibrant import inputs
 from calibrant.curves import rename_classes
 from calibrant.decisions import (
     BestThreshold,
+    NetBenefit,
     Regret,
     RegretCurve,
     RiskCoverage,
@@ -19,6 +20,7 @@ from calibrant.decisions import (
     check_thresholds,
     cost_of,
     deciding,
+    net_benefits_of,
     regret_curve_of,
     regret_of,
     risk_coverage_of,
@@ -179,6 +181,7 @@ def regret_curve(
 
     See Also
     --------
+    net_benefit : Net benefit with intervals at given thresholds.
     regret : Regret of one decision.
 
     Examples
@@ -201,6 +204,67 @@ def regret_curve(
         with inputs.within("other"):
             compared = _about_one(y_true, other, *rows, counts=counts, percent=percent, missing=missing)
     return rename_classes(regret_curve_of(task, at, level=level, other=compared), names)
+
+
+@inputs.helpful
+def net_benefit(
+    y_true: ArrayLike | Sketch,
+    y_prob: ArrayLike | None = None,
+    thresholds: ArrayLike | None = None,
+    *,
+    simultaneous: bool = False,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = None,
+    class_names: Sequence[str] | Mapping[Any, str] | None = None,
+    sample_weight: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    level: float = 0.95,
+    percent: bool = False,
+    missing: Literal["raise", "drop"] = "raise",
+) -> NetBenefit:
+    """Compute the net benefit of a model, of treating all and of treating none, with intervals.
+
+    Net benefit is the share of true positives minus t / (1 - t) times that of false positives, where rows
+    with a score of at least t are treated (decision curve analysis).
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent, missing
+        As for `regret`.
+    thresholds : array, optional
+        Thresholds strictly between 0 and 1; by default .01, .02, ..., .99.
+    simultaneous : bool
+        Whether the intervals of all thresholds hold together at `level`, instead of each by itself.
+    level : float
+        Level of the intervals.
+    class_names : sequence or mapping, optional
+        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
+        by label.
+
+    Returns
+    -------
+    NetBenefit
+        Net benefits, and the differences between the model and treating all or none.
+
+    See Also
+    --------
+    regret_curve : Net benefit and decision regret over all thresholds, and two models compared.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(2000)
+    >>> result = calibrant.net_benefit(rng.random(2000) < score**2, score, [0.2, 0.5])
+    >>> result.model.value.round(3), result.minus_all.low.round(3)
+    (array([0.212, 0.078]), array([0.019, 0.352]))
+    """
+    at = check_thresholds(thresholds)
+    rows = y_prob, None, sample_weight, labels, pos_label, cluster
+    task = _about_one(y_true, *rows, counts=counts, percent=percent, missing=missing)
+    names = class_names_of(y_true, task.labels, class_names)
+    return rename_classes(net_benefits_of(task, at, level=level, simultaneous=simultaneous), names)
 
 
 @inputs.helpful

@@ -343,8 +343,37 @@ def recommend(
         tell(ranking)
 
 
+def _thresholds(ctx: click.Context, param: click.Parameter, value: str | None) -> list[float] | None:
+    """Read numbers separated by commas, or ranges low:high:step.
+
+    >>> _thresholds(None, None, "0.05,0.1:0.3:0.1")
+    [0.05, 0.1, 0.2, 0.3]
+    """
+    if value is None:
+        return None
+    thresholds: list[float] = []
+    try:
+        for text in value.split(","):
+            low, high, step = map(float, text.split(":") if ":" in text else (text, text, "1"))
+            count = min(int((high - low) / step + 1e-9), 1000)  # the library says how many are too many
+            thresholds += [round(low + k * step, 12) for k in range(count + 1)]
+    except (ValueError, ArithmeticError):
+        thresholds = []
+    if not thresholds:
+        raise click.BadParameter(f"{value} is no list such as 0.05,0.1 and no range such as 0.05:0.3:0.01")
+    return thresholds
+
+
 @click.command(epilog=EXITS)
-@options("path", "cost", *DATA, "class_names", "cluster", "notion", "level", "seed")
+@options("path", "cost")
+@click.option(
+    "--thresholds",
+    metavar="LIST",
+    callback=_thresholds,
+    help="Thresholds of the decision curve, such as 0.05,0.1,0.2 or the range 0.05:0.3:0.01 (low:high:step); "
+    "prints net benefits with intervals too.  [default: 0.01:0.99:0.01]",
+)
+@options(*DATA, "class_names", "cluster", "notion", "level", "seed")
 @output(
     "-o",
     "--out",
@@ -352,23 +381,27 @@ def recommend(
     what="Draw net benefit and regret, or with --cost the cost, by threshold (png, svg or pdf).",
 )
 @options("json", "quiet")
-def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) -> None:
+def regret(
+    file: str, cost: Any, thresholds: list[float] | None, out: Path | None, as_json: bool, **given: Any
+) -> None:
     """Print the decision regret: the extra cost of acting on the scores in PATH instead of calibrated ones.
 
     With --cost the regret is in the unit of the costs, and the best threshold on the unchanged scores is
-    printed too. Without it the regret is computed at every threshold.
+    printed too. Without it net benefit and regret are computed at every threshold (decision curve).
 
     \b
     Examples:
       calibrant regret predictions.csv --cost 1:9
       calibrant regret predictions.csv --cost costs.csv --json
-      calibrant regret predictions.csv -o decisions.png
+      calibrant regret predictions.csv --thresholds 0.05,0.1,0.2 -o decisions.png
     """
+    if cost is not None and thresholds is not None:
+        raise click.UsageError("--thresholds goes without --cost, which implies a threshold")
     requested: dict[str, Any] = {"level": given["level"], "rng": given["seed"]}
 
     def answered(source: CommandInput) -> Any:
         return (
-            source.call("regret_curve", **requested)
+            source.call("regret_curve", thresholds=thresholds, **requested)
             if cost is None
             else source.call("regret", cost=cost, **requested)
         )
@@ -378,7 +411,9 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
     source = read_source(file, given, answered)
     with source.refusing():
         measurement = answered(source)
-        best = None
+        best = benefit = None
+        if thresholds is not None:
+            benefit = source.call("net_benefit", thresholds=thresholds, level=given["level"])
         if cost is not None and measurement.threshold is not None:
             best = source.call("best_threshold", cost=cost, **requested)
         curve: Any = measurement if cost is None else None
@@ -392,9 +427,10 @@ def regret(file: str, cost: Any, out: Path | None, as_json: bool, **given: Any) 
             best.plot(figure.subplots())
         write(out, drawn(figure, out))
     if as_json:
-        about = {} if best is None else {"best": best.to_dict()}
+        parts = {"best": best, "net_benefit_table": benefit}
+        about = {name: part.to_dict() for name, part in parts.items() if part is not None}
         tell_json(measurement.to_dict() | about | source.about)
         return
-    tell(str(measurement))
+    tell("\n\n".join(str(part) for part in (measurement, benefit) if part is not None))
     if best is not None:
         tell(str(best))

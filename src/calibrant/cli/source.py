@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from calibrant.tasks.notions import Notion
 
 #: What is asked about acting on the scores: by the costs, no notion is needed.
-DECISIONS = ("regret", "regret_curve", "best_threshold")
+DECISIONS = ("regret", "regret_curve", "net_benefit", "best_threshold")
 #: Options that say which columns a file has, and how they are written.
 COLUMNS = (
     *("label", "scores", "pos_label", "sample_weight", "counts"),
@@ -44,6 +44,7 @@ NAMED = (
     "compare_calibrators",
     "estimate",
     "estimate_by",
+    "net_benefit",
     "regret",
     "regret_curve",
     "reliability_curve",

@@ -7,10 +7,12 @@ from calibrant.decisions.clinical import Clinical, auc_of, clinical_of, oe_ratio
 from calibrant.decisions.cost import Cost, cost_from_text
 from calibrant.decisions.curve import (
     THRESHOLDS,
+    NetBenefit,
     NetBenefitDifference,
     RegretCurve,
     WorstDecision,
     check_thresholds,
+    net_benefits_of,
     regret_curve_of,
 )
 from calibrant.decisions.decision import BestThreshold, Decision, best_threshold_of
@@ -23,6 +25,7 @@ __all__ = [
     "Clinical",
     "Cost",
     "Decision",
+    "NetBenefit",
     "NetBenefitDifference",
     "Regret",
     "RegretCurve",
@@ -35,6 +38,7 @@ __all__ = [
     "cost_from_text",
     "cost_of",
     "deciding",
+    "net_benefits_of",
     "oe_ratio_of",
     "regret_curve_of",
     "regret_of",

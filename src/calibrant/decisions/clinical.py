@@ -132,7 +132,7 @@ def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) ->
     Clinical(O/E 0.662, intercept -1.054, slope 1.317)
     """
     level = inputs.level(level)
-    rows = _Rows.of(task)
+    rows = OutcomeRows.of(task)
     deviate = interval_deviate(level, rows.clusters)
     observed, expected = (
         float(rows.weight @ array / rows.weight.sum()) for array in (rows.outcome, rows.score)
@@ -169,7 +169,7 @@ def oe_ratio_of(task: CalibrationTask, *, level: float) -> IntervalEstimate | No
     >>> print(oe_ratio_of(CalibrationTask.of(data, get_notion("binary")), level=0.95))
     1.00 (0.61 to 1.65)
     """
-    rows = _Rows.of(task)
+    rows = OutcomeRows.of(task)
     observed, expected = (
         float(rows.weight @ array / rows.weight.sum()) for array in (rows.outcome, rows.score)
     )
@@ -191,7 +191,7 @@ def auc_of(task: CalibrationTask, *, level: float) -> IntervalEstimate | None:
     >>> print(auc_of(CalibrationTask.of(data, get_notion("binary")), level=0.95))
     0.500 (0.500 to 0.500)
     """
-    rows = _Rows.of(task)
+    rows = OutcomeRows.of(task)
     _, place = np.unique(rows.score, return_inverse=True)
     positive = np.bincount(place, rows.weight * rows.outcome)
     negative = np.bincount(place, rows.weight * (1 - rows.outcome))
@@ -207,13 +207,13 @@ def auc_of(task: CalibrationTask, *, level: float) -> IntervalEstimate | None:
     ) * mass
     variance = float(rows.square @ influence**2) / mass**2
     if rows.cluster is not None:
-        variance = max(variance, rows._cluster_variance(influence) / mass**2)
+        variance = max(variance, rows.cluster_variance(influence) / mass**2)
     margin = interval_deviate(level, rows.clusters) * float(np.sqrt(variance))
     return IntervalEstimate(auc, max(auc - margin, 0.0), min(auc + margin, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class OutcomeRows:
     """Rows of a single problem, with the log-odds of their scores; a sketch has two rows per cell.
 
     Attributes
@@ -244,7 +244,7 @@ class _Rows:
     from_cells: bool
 
     @classmethod
-    def of(cls, task: CalibrationTask) -> _Rows:
+    def of(cls, task: CalibrationTask) -> OutcomeRows:
         """Collect the rows of a task with a single problem."""
         problem: ScoreData = task.problems[0]
         score, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
@@ -293,13 +293,13 @@ class _Rows:
         alone = float(self.square @ residual**2) / mass**2
         variance = max(alone, 0.25 / self.n**2)
         if self.cluster is not None:
-            variance = max(variance, self._cluster_variance(residual) / mass**2)
+            variance = max(variance, self.cluster_variance(residual) / mass**2)
         far = min(interval_deviate(level, self.clusters) * float(np.sqrt(variance)) / observed, MAX_LOG_WIDTH)
         return IntervalEstimate(
             ratio, ratio * float(np.exp(-far)), min(ratio * float(np.exp(far)), 1 / expected)
         )
 
-    def _cluster_variance(self, residual: Array) -> float:
+    def cluster_variance(self, residual: Array) -> float:
         """Return the cluster-robust variance of a weighted sum over rows."""
         assert self.cluster is not None
         sums = np.bincount(self.cluster, self.weight * residual)
@@ -338,7 +338,7 @@ class _Rows:
                 add = inverse[-1] @ design
                 by_line, by_rows = (float(self.square @ (add**2 * array)) for array in (spread, residual**2))
                 if self.cluster is not None:
-                    by_rows = self._cluster_variance(add * residual)
+                    by_rows = self.cluster_variance(add * residual)
                 away = deviate * float(np.sqrt(max(by_line, by_rows)))
                 return IntervalEstimate(float(line[-1]), float(line[-1]) - away, float(line[-1]) + away)
         return None

@@ -12,7 +12,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from calibrant.decisions.binary import BinaryDecisions, CostLines
+from calibrant.decisions.clinical import OutcomeRows
 from calibrant.decisions.interval import BAND_DATA_SETS, SEED, regret_intervals, simultaneous_deviate
+from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs import level as check_level
 from calibrant.inputs import scores as check_scores
@@ -27,7 +29,7 @@ from calibrant.inputs.codec import (
     check_lengths,
     check_order,
 )
-from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.printed import Block, Printed, Table, data_frame
 from calibrant.inputs.wording import brief_size, number, percent, sample_size, with_ends, with_interval
 from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array, ScoreData
@@ -64,7 +66,7 @@ class WorstDecision(NamedTuple):
 
 
 class NetBenefitDifference(NamedTuple):
-    """Difference of the net benefits of two models on the same rows, with a simultaneous band."""
+    """Difference of the net benefits of two models on the same rows, with its interval at each threshold."""
 
     value: Array
     low: Array
@@ -188,6 +190,93 @@ class RegretCurve(Printed, Serializable):
         return plot.regret(self, ax, **options)
 
 
+@dataclass(frozen=True, eq=False)
+class NetBenefit(Printed, Serializable):
+    """Net benefit of a model, of treating all and of treating none, with intervals.
+
+    Attributes
+    ----------
+    thresholds : array
+    model, treat_all : NetBenefitDifference
+        Net benefit of acting on the scores, and of always acting: `value`, `low` and `high` by threshold.
+        That of treating none is 0, so `model` is also the difference to treating none.
+    minus_all : NetBenefitDifference
+        Net benefit of the model minus that of treating all.
+    level : float
+        Level of the intervals.
+    simultaneous : bool
+        Whether the intervals of all thresholds hold together.
+    n : float
+        Effective number of rows.
+    label : object
+        The class that the decisions are about.
+    clusters : int or None
+        Number of clusters, if cluster ids were given.
+
+    See Also
+    --------
+    net_benefit : Returns this result.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> calibrant.net_benefit([0, 1, 1, 0] * 50, [0.2, 0.7, 0.8, 0.3] * 50, [0.1, 0.5])
+    NetBenefit(2 thresholds, n=200)
+    """
+
+    thresholds: Annotated[Array, Shape((None,)), Bounds(0, 1, above=True, below=True), Ascending()]
+    model: NetBenefitDifference
+    treat_all: NetBenefitDifference
+    minus_all: NetBenefitDifference
+    level: Level
+    simultaneous: bool
+    n: Size
+    label: Any = None
+    clusters: Number | None = None
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield threshold, strategy, net benefit and difference, each of the last two with its interval."""
+        for k, threshold in enumerate(self.thresholds.tolist()):
+            parts = (self.model, self.treat_all, self.minus_all)
+            model, everyone, minus = ([float(array[k]) for array in each] for each in parts)
+            yield threshold, "model", *model, None, None, None
+            yield threshold, "all", *everyone, *minus
+            yield threshold, "none", 0.0, 0.0, 0.0, *model
+
+    def to_frame(self) -> Any:
+        """Return a data frame with a row for each threshold and strategy, of polars or else of pandas."""
+        names = ["threshold", "treated", "net_benefit", "low", "high"]
+        names += ["difference", "difference_low", "difference_high"]
+        return data_frame(dict(zip(names, map(list, zip(*self._rows(), strict=True)), strict=True)))
+
+    def __repr__(self) -> str:
+        return f"NetBenefit({len(self.thresholds)} thresholds, {brief_size(self.n)})"
+
+    def _printed(self) -> Iterator[Block]:
+        def cells(value: float | None, low: float, high: float) -> list[str]:
+            if value is None or low == high:
+                return ["" if value is None else "0", ""]
+            text, low_text, high_text = with_ends(value, low, high)
+            return [text, f"{low_text} to {high_text}"]
+
+        interval = f"{percent(self.level)} interval"
+        head = ["threshold", "treated", "net benefit", interval, "difference", interval]
+        names = {"model": "by model"}
+        rows = [
+            [f"{t:.4g}", names.get(who, who), *cells(*x[:3]), *cells(*x[3:])] for t, who, *x in self._rows()
+        ]
+        yield Table(head, rows, names=2)
+        yield "difference", "net benefit of the model minus that of treating all, or none"
+        yield "intervals", "simultaneous for all thresholds" if self.simultaneous else "for each threshold"
+        yield "data", sample_size(self.n, self.clusters)
+
+    def _check_fields(self) -> None:
+        """Raise an error for arrays of wrong length."""
+        for name in ("model", "treat_all", "minus_all"):
+            for end, array in getattr(self, name)._asdict().items():
+                Shape((len(self.thresholds),)).check(f"{name}.{end}", array)
+
+
 def check_thresholds(thresholds: Any) -> Array:
     """Return the sorted thresholds; all must lie strictly between 0 and 1."""
     if thresholds is None:
@@ -216,7 +305,8 @@ def regret_curve_of(
     gained = estimate.recalibrated.value / (1 - thresholds)
     difference = None
     if other is not None:
-        difference = _difference(task, other, thresholds, decisions, level)
+        rows, others = (OutcomeRows.of(each) for each in (task, other))
+        difference = _difference(rows, (rows.score, others.score), thresholds, level, simultaneous=True)
     return RegretCurve(
         thresholds, estimate.value, estimate.low, estimate.high, level, model, everyone, model + gained,
         task.n, task.label, difference, task.clusters,
@@ -239,19 +329,31 @@ def net_benefit(data: ScoreData, thresholds: Array) -> tuple[Array, Array]:
     return hits[1:] - (rows - hits)[1:] * odds, hits[0] - (rows - hits)[0] * odds
 
 
+@one_blas_thread()
+def net_benefits_of(
+    task: CalibrationTask, thresholds: Array, *, level: float, simultaneous: bool
+) -> NetBenefit:
+    """Return the net benefits of a model and of treating all at each threshold, and their difference."""
+    check_level(level)
+    rows = OutcomeRows.of(task)
+    # Nobody is treated at a score of 0, and everybody at a score of 1.
+    none, everyone = np.zeros(rows.score.shape), np.ones(rows.score.shape)
+    pairs = ((rows.score, none), (everyone, none), (rows.score, everyone))
+    made = [_difference(rows, pair, thresholds, level, simultaneous=simultaneous) for pair in pairs]
+    about = level, bool(simultaneous), task.n, task.label, task.clusters
+    return NetBenefit(thresholds, made[0], made[1], made[2], *about)
+
+
 def _difference(
-    task: CalibrationTask, other: CalibrationTask, thresholds: Array, decisions: BinaryDecisions, level: float
+    rows: OutcomeRows, scores: tuple[Array, Array], thresholds: Array, level: float, *, simultaneous: bool
 ) -> NetBenefitDifference:
-    """Return the difference of two net benefits on the same rows, with a simultaneous band.
+    """Return the difference of the net benefits of two scores of the same rows.
 
     The covariance is computed from rows or, for clustered rows, by the cluster-robust sandwich estimator.
     """
-    (first_score, second_score), label, weight = _pair(task, other)
     regions = len(thresholds) + 1
-    first, second = (
-        np.searchsorted(thresholds, score, side="right") for score in (first_score, second_score)
-    )
-    kind = (first * regions + second) * 2 + label
+    first, second = (np.searchsorted(thresholds, score, side="right") for score in scores)
+    kind = (first * regions + second) * 2 + rows.outcome.astype(np.intp)
     # Rows with the same outcome whose two scores lie between the same thresholds contribute the same.
     present, kind = np.unique(kind, return_inverse=True)
     between, outcome = present // 2, present % 2
@@ -259,18 +361,18 @@ def _difference(
     acts = (between // regions > step) * 1.0 - (between % regions > step)
     odds = (thresholds / (1 - thresholds))[:, None]
     each = acts * np.where(outcome == 1, 1.0, -odds)
-    w = np.ones(label.shape) if weight is None else weight.astype(np.float64)
+    w = rows.weight
     total = w.sum()
     mean = each @ np.bincount(kind, w) / total
-    square = np.bincount(kind, w if task.counts else w * w)
+    square = np.bincount(kind, rows.square)
     spread = (each - mean[:, None]) * np.sqrt(square) / total
     # The largest contribution of a single row to the mean.
     most = np.maximum(1.0, odds[:, 0]) * square.sum() / total**2
-    if task.cluster is not None and task.designs is not None:
-        size = np.bincount(task.cluster, w)
-        sums = np.stack([np.bincount(task.cluster, w * contribution[kind]) for contribution in each])
+    if rows.cluster is not None:
+        size = np.bincount(rows.cluster, w)
+        sums = np.stack([np.bincount(rows.cluster, w * contribution[kind]) for contribution in each])
         # Degrees-of-freedom correction for the estimated mean.
-        correction = np.sqrt(decisions.clusters / max(decisions.clusters - 1, 1.0))
+        correction = np.sqrt(rows.clusters / max(rows.clusters - 1, 1.0))
         by_cluster = correction * (sums - np.outer(mean, size)) / total
         ratios = [((array / most[:, None]) ** 2).sum() for array in (by_cluster, spread)]
         # Design effect of the differences, pooled over all thresholds.
@@ -279,18 +381,8 @@ def _difference(
     covariance = spread @ spread.T
     # If few rows are classified differently, the empirical variance is too small: add a floor.
     error = np.sqrt(np.diag(covariance) + DECISIONS.variance_floor_rows * most**2)
-    rng = np.random.default_rng(SEED)
-    wide = simultaneous_deviate(covariance, error, level, decisions.clusters, rng, BAND_DATA_SETS)
+    wide = interval_deviate(level, rows.clusters)
+    if simultaneous:
+        rng = np.random.default_rng(SEED)
+        wide = simultaneous_deviate(covariance, error, level, rows.clusters, rng, BAND_DATA_SETS)
     return NetBenefitDifference(mean, mean - wide * error, mean + wide * error)
-
-
-def _pair(task: CalibrationTask, other: CalibrationTask) -> tuple[tuple[Array, Array], Array, Array | None]:
-    """Return the scores of both models, the outcomes and the weights of the rows."""
-    columns = []
-    for each in (task, other):
-        assert each.rows is not None
-        score, code, _ = each.rows.take(np.arange(each.rows.n))
-        column = 1 if each.positive is None else each.positive
-        columns.append((score[:, column], (code == column).astype(np.intp)))
-    (first_score, label), (second_score, _) = columns
-    return (first_score, second_score), label, task.weight
