@@ -4,9 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
 
 import calibrant
 from calibrant.inference.estimate import SINGLE_CLUSTER
+from oracles import clinical as oracle
 from weighing import weighing
 
 
@@ -171,6 +174,35 @@ def test_the_result_of_a_group_is_that_of_its_rows_alone(notion, weighted, clust
             by_class = {k: dataclasses.replace(v, clusters=1) for k, v in (single.by_class or {}).items()}
             single = dataclasses.replace(single, by_class=by_class or None)
         assert row.estimate.to_dict() == single.to_dict()
+
+
+@pytest.mark.parametrize("weighted", ["none", "counts", "weights"])
+@pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.usefixtures("without_reference_estimators")
+def test_the_oe_ratio_of_a_group_is_that_of_loops_over_its_rows(notion, weighted, clustered):
+    y, score, weight, group, cluster = alone(240, weighted, matrix=notion != "binary")
+    options = {"notion": notion, "rng": 7, "labels": [0, 1, 2] if score.ndim == 2 else [0, 1]}
+    options |= {"cluster": cluster} if clustered else {}
+    found = calibrant.assess(y, score, groups=group, **weighing(weight), **options)
+    for row in found.by_group:
+        if notion == "classwise":
+            assert row.ratio is None
+            continue
+        own = group == int(row.name)
+        p, right = (score, y) if notion == "binary" else (score.max(axis=1), score.argmax(axis=1) == y)
+        w = np.ones(own.sum()) if weight is None else weight[own]
+        several = clustered and np.unique(cluster[own]).size > 1
+        square = w if weighted == "counts" else w**2
+        value, error = oracle.ratio(p[own], right[own], w, square, cluster[own] if several else None)
+        share = (1 + row.estimate.level) / 2
+        assert row.estimate.level == pytest.approx(1 - 0.05 / 3)  # all intervals hold together
+        size = np.bincount(cluster[own], w)
+        deviate = student.ppf(share, size.sum() ** 2 / (size**2).sum() - 1) if several else norm.ppf(share)
+        assert row.ratio.value == pytest.approx(value)
+        assert row.ratio.low == pytest.approx(value * np.exp(-deviate * error))
+        most = w.sum() / (w @ p[own])  # if all outcomes were positive
+        assert row.ratio.high == pytest.approx(min(value * np.exp(deviate * error), most))
 
 
 @pytest.mark.parametrize(("clusters", "tested"), [(2, False), (6, False), (8, True)])

@@ -230,7 +230,7 @@ def net_benefit(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, counts, cluster, percent, missing
+    y_true, y_prob, labels, pos_label, class_names, sample_weight, counts, cluster, percent, missing
         As for `regret`.
     thresholds : array, optional
         Thresholds strictly between 0 and 1; by default .01, .02, ..., .99.
@@ -238,9 +238,6 @@ def net_benefit(
         Whether the intervals of all thresholds hold together at `level`, instead of each by itself.
     level : float
         Level of the intervals.
-    class_names : sequence or mapping, optional
-        Names of the classes in the result: in the order of the columns (1-D scores: negative, positive), or
-        by label.
 
     Returns
     -------

@@ -30,7 +30,7 @@ from calibrant.assessment.probability_transfer import probability_transfer_of
 from calibrant.assessment.recalibration import CrossFit, RecalibrationGain, recalibration_gain
 from calibrant.assessment.verdict import default_tolerance
 from calibrant.curves import ByClass, Progress, curve_of, diagram_of, each_problem, rename_classes
-from calibrant.decisions import Cost, Decision, auc_of, clinical_of, deciding
+from calibrant.decisions import Cost, Decision, auc_of, clinical_of, deciding, oe_ratio_of
 from calibrant.estimators.binned import Binned
 from calibrant.inference.clusters import ClusterAdjustment
 from calibrant.inference.estimate import MANY, ClassEstimates, count_steps, estimate
@@ -398,13 +398,14 @@ def _rows_of_groups(
     rows = []
     for k in order:
         task, result = groups[k].curve_notion, estimates[k]
-        gap = None
+        gap = ratio = None
         if not task.notion.classwise:
             gap = _mean_gap(task.problems[0], ClusterAdjustment.of(task)[0], result)
+            ratio = oe_ratio_of(task, level=result.level, conditional=True)
         counts, curve = _counts(task.each(), result.n), curves.get(k)
         assert not isinstance(curve, ByClass)
         row = groups[k].name, float(groups[k].rows), *counts, result, adjusted[k], gap, curve
-        rows.append(SubgroupResult(*row, beyond=beyond.get(groups[k].name)))
+        rows.append(SubgroupResult(*row, beyond=beyond.get(groups[k].name), ratio=ratio))
     return tuple(rows)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar, overload
 
 from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
@@ -16,7 +16,7 @@ from calibrant.atomic import write_atomic
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.curves.histogram import Edges, Rows
 from calibrant.decisions import Clinical, Decision
-from calibrant.inference.interval_estimate import MeanGap
+from calibrant.inference.interval_estimate import IntervalBounds, IntervalEstimate, MeanGap
 from calibrant.inference.multiplicity import each_level
 from calibrant.inference.result import Estimate, estimate_table
 from calibrant.inputs import ROUNDING, InputError, Serializable
@@ -133,6 +133,8 @@ class SubgroupResult(Serializable):
         The part of the mean gap of a group that one common recalibration of all rows does not explain; the
         intervals of all groups hold together. None for groups of fewer than 30 rows, for several
         scores a row, and where the rows are not known.
+    ratio : IntervalEstimate or None
+        O:E ratio of a group, at the level of the estimate. None for classes, and for several scores a row.
     """
 
     name: str
@@ -144,6 +146,7 @@ class SubgroupResult(Serializable):
     gap: MeanGap | None = None
     curve: ReliabilityCurve | None = None
     beyond: MeanGap | None = None
+    ratio: Annotated[IntervalEstimate, IntervalBounds(0)] | None = None
 
     def off(self, level: float) -> bool:
         """Tell whether calibration is rejected, allowing for how many were looked at."""

@@ -158,10 +158,11 @@ def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) ->
     )  # fmt: skip
 
 
-def oe_ratio_of(task: CalibrationTask, *, level: float) -> IntervalEstimate | None:
+def oe_ratio_of(task: CalibrationTask, *, level: float, conditional: bool = False) -> IntervalEstimate | None:
     """Return observed over expected outcomes of a task with a single problem; None if every score is 0.
 
-    The interval of the rows of a single cluster is unbounded, because clusters are its independent units.
+    The interval of the rows of a single cluster is unbounded, because clusters are its independent units. If
+    it is `conditional` on this cluster, the rows are the units.
 
     >>> from calibrant.inputs import predictions
     >>> from calibrant.tasks import get_notion
@@ -175,7 +176,7 @@ def oe_ratio_of(task: CalibrationTask, *, level: float) -> IntervalEstimate | No
     )
     if expected <= 0:
         return None
-    if task.clusters == 1:
+    if task.clusters == 1 and not conditional:
         return IntervalEstimate(observed / expected, 0.0, np.inf)
     return rows.ratio(observed, expected, level)
 

@@ -202,16 +202,10 @@ class NetBenefit(Printed, Serializable):
         That of treating none is 0, so `model` is also the difference to treating none.
     minus_all : NetBenefitDifference
         Net benefit of the model minus that of treating all.
-    level : float
-        Level of the intervals.
-    simultaneous : bool
-        Whether the intervals of all thresholds hold together.
-    n : float
-        Effective number of rows.
-    label : object
-        The class that the decisions are about.
-    clusters : int or None
-        Number of clusters, if cluster ids were given.
+    level, simultaneous : float, bool
+        Level of the intervals, and whether those of all thresholds hold together.
+    n, label, clusters
+        As in `RegretCurve`.
 
     See Also
     --------
