@@ -2,7 +2,12 @@
 
 import json
 import os
+import re
 import runpy
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -173,3 +178,88 @@ def test_the_example_of_thirty_days(tmp_path, capsys):
     assert example["from_command"](tmp_path) == [0, 0, 1]
     assert (tmp_path / "monitor.html").read_text() == monitor.to_html()
     assert "Alarm at 2026-05-2" in capsys.readouterr().out
+
+
+class Webhook(BaseHTTPRequestHandler):
+    """A chat service that keeps what it receives; it refuses other paths than /hook."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.received.append((self.headers["Content-Type"], json.loads(body)))
+        self.send_response(200 if self.path == "/hook" else 404)
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def webhook():
+    with HTTPServer(("127.0.0.1", 0), Webhook) as server:
+        server.received = []
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def notified(webhook, *words, hook="/hook"):
+    """Run a command by the example that posts its output."""
+    environment = os.environ | {"WEBHOOK_URL": f"http://127.0.0.1:{webhook.server_port}{hook}"}
+    command = [
+        sys.executable,
+        str(ROOT / "docs/examples/notify.py"),
+        sys.executable,
+        "-m",
+        "calibrant",
+        *words,
+    ]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+
+
+def test_the_example_posts_alarms_and_errors_and_nothing_else(here, webhook):
+    for day in range(1, 4):
+        partition(day)
+    words = "monitor", "data", "--state", "state.json"
+    done = notified(webhook, *words)
+    assert (done.returncode, webhook.received) == (0, [])
+    assert "No alarm after 3 batches" in done.stdout
+    for day in range(4, 9):
+        partition(day, wrong=True)
+    done = notified(webhook, *words)
+    assert done.returncode == 1
+    ((kind, message),) = webhook.received
+    assert (kind, [*message]) == ("application/json", ["text"])
+    assert "monitor data --state state.json: exit code 1\n" in message["text"]
+    assert "Alarm at 2026-05-0" in message["text"]
+    done = notified(webhook, "check", "data/dt=2026-05-01/part.csv", "--max-ece", "0.01")
+    assert (done.returncode, "INCONCLUSIVE" in webhook.received[-1][1]["text"]) == (3, True)
+    done = notified(webhook, "monitor", "nowhere")
+    assert (done.returncode, "exit code 2" in webhook.received[-1][1]["text"]) == (2, True)
+    assert len(webhook.received) == 3
+
+
+def test_a_webhook_that_refuses_is_an_error(here, webhook):
+    done = notified(webhook, "monitor", "nowhere", hook="/elsewhere")
+    assert done.returncode == 1
+    assert "HTTP Error 404" in done.stderr
+
+
+def test_the_shell_of_the_page_notifies_after_an_alarm(here):
+    page = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")
+    code = re.search(r"```sh\n(if ! .*?)```", page, flags=re.S)[1].replace("predictions/", "data")
+    (here / "bin").mkdir()
+    for name, does in (
+        ("calibrant", f'exec {sys.executable} -m calibrant "$@"'),
+        ("mail", 'cat > "sent $2"'),
+    ):
+        (here / "bin" / name).write_text(f"#!/bin/sh\n{does}\n")
+        (here / "bin" / name).chmod(0o755)
+    environment = os.environ | {"PATH": f"{here / 'bin'}:{os.environ['PATH']}"}
+    for day in range(1, 9):
+        partition(day, wrong=day > 3)
+        if day in (3, 8):
+            subprocess.run(["bash", "-c", code], check=True, timeout=120, env=environment)
+            assert (here / "sent Calibration").exists() == (day == 8)
+    assert "Alarm at 2026-05-0" in (here / "sent Calibration").read_text()
