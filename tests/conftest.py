@@ -55,7 +55,9 @@ FULL_WORDS = (
 UNTRACED_FILES = (
     *("test_oracles", "test_browser", "test_packages", "test_studies", "test_attack", "test_attack_files"),
     *("test_attack_writes", "test_frozen", "test_golden", "test_docs", "test_pages", "test_notebook"),
-    *("test_attack_refusals", "test_claims"),
+    *("test_attack_refusals", "test_claims", "test_assess_clusters", "test_consistency", "test_stored"),
+    *("test_saved", "test_registry", "test_counts", "test_cli_commands_shown", "test_resamples"),
+    *("test_streams", "test_dependent_rows", "test_printed", "test_wording"),
 )
 
 
@@ -113,8 +115,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.no_cover)
 
 
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_runtest_call(item):
+def untraced(item):
     """Run what is marked `no_cover` without any tracer: in a worker there is one below that of pytest-cov."""
     tracer = sys.gettrace() if item.get_closest_marker("no_cover") else None
     if tracer is None:
@@ -124,6 +125,16 @@ def pytest_runtest_call(item):
         return (yield)
     finally:
         sys.settrace(tracer)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_setup(item):
+    return (yield from untraced(item))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item):
+    return (yield from untraced(item))
 
 
 def pytest_sessionfinish(session):
