@@ -7,9 +7,10 @@
 Parts: `binary` are thresholds from .05 to .95 on exact families (regular, local, rare, few scores, and a
 calibrated one), single intervals and the band over 99 thresholds, beside the recipe of which ours is a
 development (quantiles of posterior draws with Bayesian-bootstrap weights, united with the cross-fitted gain
-and 1.96 floored standard errors); `matrix` three classes with four actions, one of them to abstain, and ten
-with ten at random costs, on the families of `canonical.py`; `speed` a curve of 99 thresholds with its band
-for a million rows, and a regret of each kind.
+and 1.96 floored standard errors); `benefit` intervals of net benefits on these families; `matrix` three
+classes with four actions, one of them to abstain, and ten with ten at random costs, on the families of
+`canonical.py`; `speed` a curve of 99 thresholds with its band for a million rows, and a regret of each
+kind.
 """
 
 from __future__ import annotations
@@ -142,6 +143,46 @@ def binary(share: float, jobs: int, sizes: list[int] | None) -> None:
               f"| {width / wide:.2f} | {before.min():.3f} |")  # fmt: skip
 
 
+def true_net_benefits(family: Family, thresholds: Array, rows: int = 2_000_000) -> Array:
+    """Return the net benefits of the model and of treating all, and their difference, at each threshold."""
+    score, chance = family.pairs(family.quantile((np.arange(rows) + 0.5) / rows))
+    worth = [chance - (1 - chance) * t / (1 - t) for t in thresholds]
+    model = [np.mean((score >= t) * each) for t, each in zip(thresholds, worth, strict=True)]
+    everyone = [np.mean(each) for each in worth]
+    return np.array([model, everyone, np.subtract(model, everyone)])
+
+
+def benefit(share: float, sizes: list[int] | None) -> None:
+    """Print the coverage of net benefits: mean and least over families and thresholds, and of all at once."""
+    import calibrant
+
+    names = ("model", "treat all", "difference")
+    head = ["n", *(part for name in names for part in (name, "least", "all thresholds, least"))]
+    print("\n| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
+    names = (*REGULAR, *LOCAL, *OTHERS, "calibrated")
+    truths = {name: true_net_benefits(family_of(name), AT) for name in names}
+    for n, times in SIZES.items():
+        if sizes and n not in sizes:
+            continue
+        alone, together = [], []
+        for name, truth in truths.items():
+            family, rng, held = family_of(name), rng_of("net benefits", name, n), []
+            for _ in range(max(2, round(times * share))):
+                score, outcome = family.draw(rng, n)
+                for simultaneous in (False, True):
+                    found = calibrant.net_benefit(
+                        outcome.astype(int), score, AT, simultaneous=simultaneous, level=LEVEL
+                    )
+                    parts = (found.model, found.treat_all, found.minus_all)
+                    low, high = (np.array([getattr(part, end) for part in parts]) for end in ("low", "high"))
+                    held.append((low <= truth + 1e-9) & (truth <= high + 1e-9))
+            alone.append(np.mean(held[::2], axis=0))
+            together.append(np.mean(np.all(held[1::2], axis=2), axis=0))
+        each, least = np.mean(alone, axis=(0, 2)), np.min(alone, axis=(0, 2))
+        numbers = np.stack([each, least, np.min(together, axis=0)], axis=1).ravel()
+        print(f"| {n} | " + " | ".join(f"{number:.3f}" for number in numbers) + " |", flush=True)
+
+
 def costs_of(classes: int) -> Array:
     """Return costs of three classes with four actions, one of them to abstain, or random ones."""
     if classes == 3:
@@ -240,12 +281,13 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the repetitions")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sizes", nargs="*", type=int)
-    parser.add_argument(
-        "--parts", nargs="+", choices=("binary", "matrix", "speed"), default=("binary", "matrix", "speed")
-    )
+    parts = ("binary", "benefit", "matrix", "speed")
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     arguments = parser.parse_args()
     if "binary" in arguments.parts:
         binary(arguments.share, arguments.jobs, arguments.sizes)
+    if "benefit" in arguments.parts:
+        benefit(arguments.share, arguments.sizes)
     if "matrix" in arguments.parts:
         matrix(arguments.share, arguments.jobs, arguments.sizes)
     if "speed" in arguments.parts:

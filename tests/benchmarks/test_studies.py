@@ -464,6 +464,26 @@ def test_the_study_of_decisions(monkeypatch):
     assert (found["width"] > 0).all()
 
 
+def test_the_study_of_net_benefits(monkeypatch, capsys):
+    decisions = study("decisions")
+    family = decisions.family_of("square")
+    truth = decisions.true_net_benefits(family, decisions.AT, rows=100)
+    score, chance = family.pairs(family.quantile((np.arange(100) + 0.5) / 100))
+    for k, t in enumerate(decisions.AT):
+        # The expected outcome is a row of each kind, weighted by its probability.
+        rows = [1] * 100 + [0] * 100, np.tile(score, 2), t, np.append(chance, 1 - chance)
+        assert truth[0, k] == pytest.approx(oracle.net_benefit(*rows))
+        assert truth[1, k] == pytest.approx(oracle.net_benefit(rows[0], np.ones(200), *rows[2:]))
+    np.testing.assert_allclose(truth[2], truth[0] - truth[1])
+    for name in ("LOCAL", "OTHERS"):
+        monkeypatch.setattr(decisions, name, ())
+    monkeypatch.setattr(decisions, "true_net_benefits", partial(decisions.true_net_benefits, rows=10_000))
+    decisions.benefit(0.02, [300])
+    cells = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")
+    assert cells[0] == "300"
+    assert min(map(float, cells[1::3])) > 0.8
+
+
 def test_the_study_of_decisions_among_classes(monkeypatch, capsys):
     decisions = study("decisions")
     monkeypatch.setattr(decisions, "LARGE", 2000)
