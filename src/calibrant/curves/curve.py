@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from calibrant.curves.histogram import (
     subject,
 )
 from calibrant.curves.posterior_curve import at_each_score, through_all_scores
+from calibrant.curves.shown import DrawnOnAxes
 from calibrant.estimators.bayes import Bayes
 from calibrant.estimators.density import Density, DensityFit
 from calibrant.estimators.density_beta import DensityBeta, density_by
@@ -52,9 +53,6 @@ from calibrant.score_data import Array, Cells, Residuals, Sample, ScoreData
 from calibrant.score_data.clusters import thinned
 from calibrant.tasks import CalibrationTask
 from calibrant.tasks.notions import Notion
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Progress = Callable[[int, int], None]
 Method = Literal["bayes", "density"]
@@ -141,7 +139,7 @@ class Point(Printed, Serializable):
 
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityCurve(Pictured, Printed, Serializable):
+class ReliabilityCurve(Pictured, DrawnOnAxes, Serializable):
     """Frequency of the outcome at every score, with a band.
 
     Attributes
@@ -229,6 +227,7 @@ class ReliabilityCurve(Pictured, Printed, Serializable):
     discrete: bool = False
     common_scores: Annotated[Array, UNIT] = field(default_factory=lambda: np.empty(0))
     clusters: Number | None = None
+    _drawn_by = "curve"
 
     def _check_fields(self) -> None:
         """Raise an error for arrays of the wrong length, and for an incomplete or reversed band."""
@@ -284,25 +283,6 @@ class ReliabilityCurve(Pictured, Printed, Serializable):
 
         rows = read(self.n_eff, 0.0 if self.discrete else np.nan)
         return Point(read(self.value), read(self.low), read(self.high), rows)
-
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the curve with its band and the histogram of scores; see `calibrant.plot.curve`.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; otherwise one new figure.
-        **options
-            Keyword arguments of the function of `calibrant.plot` that draws it.
-
-        Returns
-        -------
-        Axes
-            The main panel.
-        """
-        from calibrant import plot
-
-        return plot.curve(self, ax, **options)
 
     def __repr__(self) -> str:
         return f"ReliabilityCurve({subject(self)}, ECE {self.error:.4f}, {self.method})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -23,20 +23,18 @@ from calibrant.curves.histogram import (
     frequency_cells,
     subject,
 )
+from calibrant.curves.shown import DrawnOnAxes
 from calibrant.estimators import parse
 from calibrant.estimators.binned import Binned, mapped
 from calibrant.inputs.codec import UNIT, Allow, Level, Number, Probability, Size, check_lengths, check_order
-from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.printed import Block, Table
 from calibrant.inputs.wording import percent, size_name
 from calibrant.score_data import Array, ScoreData
 from calibrant.tasks.notions import Notion
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityDiagram(Pictured, Printed, inputs.Serializable):
+class ReliabilityDiagram(Pictured, DrawnOnAxes, inputs.Serializable):
     """Mean score and frequency in each bin.
 
     Attributes
@@ -95,31 +93,13 @@ class ReliabilityDiagram(Pictured, Printed, inputs.Serializable):
     support: Support
     label: Any = None
     clusters: Number | None = None
+    _drawn_by = "diagram"
 
     def _check_fields(self) -> None:
         """Raise an error for arrays of the wrong length, and for a lower end above the upper end."""
         check_lengths(self, len(self.edges) - 1, "score", "frequency", "count", "low", "high")
         check_order(self, "low", "high")
         check_picture(self)
-
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the bins with their bars and the histogram of scores; see `calibrant.plot.diagram`.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; otherwise one new figure.
-        **options
-            Keyword arguments of the function of `calibrant.plot` that draws it.
-
-        Returns
-        -------
-        Axes
-            The main panel.
-        """
-        from calibrant import plot
-
-        return plot.diagram(self, ax, **options)
 
     def __repr__(self) -> str:
         return f"ReliabilityDiagram({subject(self)}, ECE {self.error:.4f}, {self.estimator})"

@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
 from calibrant import inputs
+from calibrant.curves.shown import DrawnOnAxes
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs.codec import NOT_NEGATIVE, UNIT, Ascending, Probability, Shape, Size, check_lengths
-from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.printed import Block, Table
 from calibrant.inputs.wording import about, brief_size, count, number, sample_size, with_ends
 from calibrant.score_data import Array, ScoreData
 from calibrant.tasks.notions import Notion, get_notion
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Bins of the histogram below a curve or a diagram, and the number of bins that are printed.
 CELLS, PRINTED = 50, 10
@@ -32,7 +30,7 @@ Support: TypeAlias = tuple[Probability, Probability]
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreHistogram(Printed, Serializable):
+class ScoreHistogram(DrawnOnAxes, Serializable):
     """Number of rows in each score bin, by outcome.
 
     Attributes
@@ -68,30 +66,12 @@ class ScoreHistogram(Printed, Serializable):
     label: Any
     n: Size
     support: Support = (0.0, 1.0)
+    _drawn_by = "score_histograms"
 
     def _check_fields(self) -> None:
         """Raise an error for counts of the wrong length."""
         check_lengths(self, len(self.edges) - 1, "positive", "negative")
         check_subject(self)
-
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw one outcome upwards and the other downwards; see `calibrant.plot.score_histograms`.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; otherwise one new figure.
-        **options
-            Keyword arguments of the function of `calibrant.plot` that draws it.
-
-        Returns
-        -------
-        Axes
-            The main panel.
-        """
-        from calibrant import plot
-
-        return plot.score_histograms(self, ax, **options)
 
     def __repr__(self) -> str:
         return f"ScoreHistogram({subject(self)}, {self.positive.size} cells)"

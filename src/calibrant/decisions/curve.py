@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from calibrant.curves.shown import Drawn
 from calibrant.decisions.binary import BinaryDecisions, CostLines
 from calibrant.decisions.clinical import OutcomeRows
 from calibrant.decisions.interval import BAND_DATA_SETS, SEED, regret_intervals, simultaneous_deviate
@@ -79,7 +80,7 @@ class NetBenefitDifference(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RegretCurve(Printed, Serializable):
+class RegretCurve(Drawn, Serializable):
     """Net benefit and decision regret of acting at or above each threshold.
 
     Attributes
@@ -133,6 +134,7 @@ class RegretCurve(Printed, Serializable):
     label: Any = None
     difference: NetBenefitDifference | None = None
     clusters: Number | None = None
+    _drawn_by = "regret"
 
     @property
     def worst(self) -> WorstDecision:
@@ -169,25 +171,6 @@ class RegretCurve(Printed, Serializable):
         if self.difference is not None:
             for name, array in self.difference._asdict().items():
                 Shape((size,)).check(f"difference.{name}", array)
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the decision curves above the regret with its band; see `calibrant.plot.regret`.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; otherwise one new figure.
-        **options
-            Keyword arguments of the function of `calibrant.plot` that draws it.
-
-        Returns
-        -------
-        Axes
-            The main panel.
-        """
-        from calibrant import plot
-
-        return plot.regret(self, ax, **options)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calibrant.curves.histogram import TAIL
+from calibrant.curves.shown import DrawnOnAxes
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.curve import THRESHOLDS
 from calibrant.decisions.interval import CostIntervals
@@ -27,9 +28,6 @@ from calibrant.parallel import one_blas_thread
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 # Thresholds at which the cost is shown, finer near 0 and 1.
 COST_THRESHOLDS = np.unique(np.concatenate([THRESHOLDS, TAIL, 1 - TAIL]))
 NEAR = 0.02  # thresholds nearer to 0 or 1 ask for a log-odds axis
@@ -40,7 +38,7 @@ Row = tuple[str, float, float | None, float | None, str]
 
 
 @dataclass(frozen=True)
-class BestThreshold(Printed, Serializable):
+class BestThreshold(DrawnOnAxes, Serializable):
     """The threshold of least expected cost, and that cost.
 
     Attributes
@@ -114,6 +112,7 @@ class BestThreshold(Printed, Serializable):
     label: Any = None
     costs: tuple[float, ...] = ()
     clusters: Number | None = None
+    _drawn_by = "regret"
 
     @property
     def _axes(self) -> tuple[bool, float, float]:
@@ -126,25 +125,6 @@ class BestThreshold(Printed, Serializable):
 
     def __float__(self) -> float:
         return self.value
-
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the cost at every threshold, and mark two of them; see `calibrant.plot.regret`.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; otherwise one new figure.
-        **options
-            Keyword arguments of the function of `calibrant.plot` that draws it.
-
-        Returns
-        -------
-        Axes
-            The main panel.
-        """
-        from calibrant import plot
-
-        return plot.regret(self, ax, **options)
 
     @property
     def policy(self) -> str:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from calibrant import inputs
 from calibrant.curves.band import clopper_pearson
+from calibrant.curves.shown import DrawnOnAxes
 from calibrant.decisions.interval import simultaneous_deviate
 from calibrant.inference.interval import first_of_each
 from calibrant.inference.interval_estimate import IntervalBounds, IntervalEstimate, interval_deviate
@@ -33,16 +34,13 @@ from calibrant.inputs.codec import (
     check_lengths,
     check_order,
 )
-from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.printed import Block, Table
 from calibrant.inputs.wording import brief_size, number, percent, sample_size, shares, with_interval
 from calibrant.parallel import cached_property, one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.clusters import are_independent, effective_clusters
 from calibrant.tasks import CalibrationTask, get_notion
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Maximum number of thresholds of a curve, the number of thresholds at which the covariance is computed, and
 # the share of both that is evenly spaced in the logarithm of the coverage. They bound the cost.
@@ -77,7 +75,7 @@ class Coverage(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RiskCoverage(Printed, Serializable):
+class RiskCoverage(DrawnOnAxes, Serializable):
     """Risk-coverage curve: accuracy of the most confident predictions at each coverage.
 
     Attributes
@@ -130,6 +128,7 @@ class RiskCoverage(Printed, Serializable):
     notion: str
     clusters: Number | None
     seed: Count
+    _drawn_by = "risk_coverage"
 
     @property
     def risk(self) -> Array:
@@ -194,25 +193,6 @@ class RiskCoverage(Printed, Serializable):
             most = float(clopper_pearson(np.array(share[2]), size, self.level)[1])
             share[2] = min(most, float(self.coverage[min(high + 1, self.coverage.size - 1)]))
         return Coverage(share[0], min(share[:2]), max(share[0], share[2]), *map(float, at))
-
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Plot the accuracy of the selected rows over the coverage; see `calibrant.plot.risk_coverage`.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; otherwise one new figure.
-        **options
-            Keyword arguments of the function of `calibrant.plot` that draws it.
-
-        Returns
-        -------
-        Axes
-            The main panel.
-        """
-        from calibrant import plot
-
-        return plot.risk_coverage(self, ax, **options)
 
     def _check_fields(self) -> None:
         """Raise an error for arrays of wrong length and intervals that do not contain the accuracy."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.curves.shown import Page
 from calibrant.inference.interval_estimate import MeanGap
 from calibrant.inference.segments import Segment, audited_segments
-from calibrant.inference.shown import Page
 from calibrant.inference.table import markdown_of
 from calibrant.inputs import Predictions, SegmentTable, Serializable, generator
 from calibrant.inputs.codec import Count, Level, Number, Probability

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant import inputs
+from calibrant.curves.shown import Drawn
 from calibrant.inference.clusters import by_cluster
 from calibrant.inference.comparison import contributions
 from calibrant.inference.estimate import estimate
@@ -17,7 +18,6 @@ from calibrant.inference.interval_estimate import IntervalBounds, IntervalEstima
 from calibrant.inference.multiplicity import each_level, false_discovery, refine_tests
 from calibrant.inference.null import DATA_SETS
 from calibrant.inference.result import NAMES, Estimate, p_text
-from calibrant.inference.shown import Drawn
 from calibrant.inputs import InputError, Predictions, Serializable
 from calibrant.inputs.codec import Level, Probability, check_lengths
 from calibrant.inputs.printed import Block, Table, data_frame

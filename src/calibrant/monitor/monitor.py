@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from calibrant import inputs
 from calibrant.atomic import write_atomic
-from calibrant.inference.shown import Page
+from calibrant.curves.shown import Page
 from calibrant.inputs import InputError, InputTypeError
 from calibrant.inputs.codec import from_text
 from calibrant.inputs.printed import Block

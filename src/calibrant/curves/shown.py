@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from calibrant.atomic import write_atomic
 from calibrant.inputs.printed import Printed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Drawn(Printed):
@@ -32,6 +35,16 @@ class Drawn(Printed):
         from calibrant import plot
 
         return getattr(plot, self._drawn_by)(self, ax, **options)
+
+
+class DrawnOnAxes(Drawn):
+    """Mixin of results that are drawn on a single panel."""
+
+    if TYPE_CHECKING:
+
+        def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+            """Draw the result."""
+            ...
 
 
 class Page(Drawn):
