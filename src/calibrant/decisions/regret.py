@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,8 @@ from calibrant.posterior.softmax import FEW, SoftmaxPosterior
 from calibrant.score_data import Array
 from calibrant.tasks import CalibrationTask, get_notion
 
-# Number of steps that simulated data sets are pooled to, which bounds the cost, and the quantiles of the null
-# distribution that are stored.
-STEPS, QUANTILES = 512, (0.5, 0.95)
+# Number of steps that simulated data sets are pooled to, which bounds the cost.
+STEPS = 512
 # Data sets simulated under H0 for a single score; rows and data sets for several classes.
 NULL_DATA_SETS, CANONICAL_NULL_ROWS, CANONICAL_NULL_DATA_SETS = 50, 1000, 3
 # Smallest p-value reported: approximations by normal distributions are not accurate further out.
@@ -272,9 +270,7 @@ def _binary_null(decisions: BinaryDecisions, lines: CostLines, rng: np.random.Ge
         simulated = replace(steps, residual=residual)
         return float(decisions.regret(lines, recalibrated(simulated, decisions.groups.score))[0])
 
-    estimates = list(parallel_map(simulated_estimate, list(sets)))
-    levels = {level: float(np.quantile(estimates, level)) for level in QUANTILES}
-    return Null(float(np.mean(estimates)), MappingProxyType(levels))
+    return Null.of(np.array(list(parallel_map(simulated_estimate, list(sets)))))
 
 
 def _canonical_null(decisions: CanonicalDecisions, rng: np.random.Generator) -> Null:

@@ -30,8 +30,6 @@ from calibrant.score_data import Array
 from calibrant.score_data.simplex import Simplex
 from calibrant.tasks import CalibrationTask, cached_on_task
 
-# Quantiles of the null distribution that are returned.
-NULL_QUANTILES = (0.5, 0.95)
 # Rows and data sets that the size of a gap under H0 is computed from, and data sets for a named estimator.
 NULL_ROWS, NULL_DATA_SETS, NAMED_DATA_SETS = 1000, 3, 5
 
@@ -43,12 +41,12 @@ def _second_class(task: CalibrationTask) -> CalibrationTask:
 
 
 def estimate_two_classes(
-    task: CalibrationTask, norm: str, estimate_binary: Callable[[CalibrationTask, Any], Estimate]
+    task: CalibrationTask, norm: str, estimate_binary: Callable[..., Estimate]
 ) -> Estimate:
     """Return the estimate of two classes: that of the binary notion, scaled, since the gaps are opposite."""
     binary_task = _second_class(task)
-    binary, scale = estimate_binary(binary_task, "l1"), scale_of(norm)
-    scaled = estimate_binary(binary_task, "l2") if norm == "l2" else binary
+    binary, scale = estimate_binary(binary_task, norm="l1"), scale_of(norm)
+    scaled = estimate_binary(binary_task, norm="l2") if norm == "l2" else binary
     null = Null(
         scale * scaled.null.mean,
         MappingProxyType({level: scale * value for level, value in scaled.null.quantiles.items()}),
@@ -179,8 +177,7 @@ def _null(task: CalibrationTask, test: ScoreTest, norm: str, seed: int) -> Null:
     values: Array = probability * scale * (probability if norm == "l2" else np.sqrt(probability)) / 2
     if norm == "l2":
         values = np.sqrt(values)
-    quantiles = dict(zip(NULL_QUANTILES, np.quantile(values, NULL_QUANTILES).tolist(), strict=True))
-    return Null(float(values.mean()), MappingProxyType(quantiles))
+    return Null.of(values)
 
 
 @cached_on_task

@@ -21,6 +21,7 @@ import numpy as np
 
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.inference.classes import joint
+from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.inference.joint_labels import problem_order
 from calibrant.inference.null import AT_ONCE, DATA_SETS, STEPS, SimulatedNull, simulate_test
 from calibrant.parallel import cached_property
@@ -50,6 +51,8 @@ MOST_DRAWN = 1 << 27
 MIN_CLUSTERS = 10
 # Rows whose signs are flipped, which bounds the cost.
 MOST_FLIPPED = 1 << 14
+# Design effects of rows without clusters.
+INDEPENDENT = DesignEffect()
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +65,15 @@ class ClusterAdjustment:
         Data on which outcomes are simulated.
     n : float
         Effective sample size: the number of rows divided by the design effect.
-    design : DesignEffect or None
-        Design effects of the problem; None without clusters.
+    design : DesignEffect
+        Design effects of the problem; all 1 without clusters.
     clusters : float
         Effective number of clusters: the number of equally large clusters with the same precision.
     """
 
-    problem: ScoreData
+    problem: Any
     n: float
-    design: DesignEffect | None = None
+    design: DesignEffect = INDEPENDENT
     clusters: float = np.inf
 
     @classmethod
@@ -86,11 +89,6 @@ class ClusterAdjustment:
             for problem, design in zip(task.problems, designs, strict=True)
         ]
 
-    @property
-    def effect(self) -> float:
-        """The overall design effect; 1 without clusters."""
-        return 1.0 if self.design is None else self.design.effect
-
     def tails(self, level: float) -> float:
         """Return the ratio of Student's to the normal quantile at a level; 1 without clusters.
 
@@ -98,15 +96,11 @@ class ClusterAdjustment:
         >>> round(ClusterAdjustment(sample, 1.0, DesignEffect(), 20.0).tails(0.95), 3)
         1.068
         """
-        from scipy.special import ndtri, stdtrit
-
-        if self.design is None:
-            return 1.0
-        return float(stdtrit(max(self.clusters - 1, 1.0), (1 + level) / 2) / ndtri((1 + level) / 2))
+        return interval_deviate(level, self.clusters) / interval_deviate(level)
 
     def of_mean(self, level: float) -> float:
         """Return the design effect of a mean residual, times the squared ratio of quantiles at a level."""
-        return 1.0 if self.design is None else self.design.of_mean * self.tails(level) ** 2
+        return self.design.of_mean * self.tails(level) ** 2
 
     def tail_inflation(self, level: float, estimator: Estimator) -> float:
         """Return the factor by which simulated estimates are spread: what the simulation does not contain.
@@ -114,8 +108,6 @@ class ClusterAdjustment:
         Simulations of the default estimator contain the overall design effect; those of a named estimator
         contain the intraclass correlation, unless there are too many rows.
         """
-        if self.design is None:
-            return 1.0
         remaining_effect = self.design.of_error
         if estimator.from_posterior:
             remaining_effect /= self.design.effect

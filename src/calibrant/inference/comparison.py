@@ -343,7 +343,7 @@ def _accuracy(task: CalibrationTask, level: float) -> tuple[float, float, float]
     """Return the accuracy and its interval by the score method; clusters reduce the sample size."""
     accuracy, n = float(task.problems[0].bins(np.array([])).frequency[0]), task.n
     adjustment = ClusterAdjustment.of(task)[0]
-    if task.cluster is not None and adjustment.design is not None and 0 < accuracy < 1:
+    if task.cluster is not None and task.designs is not None and 0 < accuracy < 1:
         sums = by_cluster(_outcomes(task), task.cluster, _weight(task))
         effect = max(1.0, n * float(sums @ sums) / (accuracy * (1 - accuracy)))
         n /= effect * adjustment.tails(level) ** 2

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,13 +34,11 @@ from calibrant.inference.result import Estimate, Null
 from calibrant.parallel import compute_once, one_blas_thread
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.gap import cells_of
-from calibrant.score_data import Array, ScoreData
+from calibrant.score_data import Array
 from calibrant.score_data.draws import Outcomes
 from calibrant.tasks import CalibrationTask, ClassRelation, ScoreVectors, cached_on_task
 from calibrant.tasks.notions import combined
 
-# Quantiles of the null distribution that are returned.
-KEPT = (0.5, 0.95)
 SINGLE_CLUSTER = (
     "All rows belong to a single cluster; they are treated as independent, so the interval does not include "
     "variation between clusters."
@@ -97,50 +94,21 @@ def estimate(
     each_level = level if each_level is None else inputs.level(each_level)
     if n_resamples is not None:
         n_resamples = inputs.positive_int("n_resamples", n_resamples, MIN_DATA_SETS)
-    step = step or (lambda: None)
-    result = _estimate(task, estimator, norm, level, each_level, seed, step, n_resamples)
+    chosen = resolve(estimator, shared=task.notion.classwise, vectors=task.notion.canonical)
+    if not chosen.measures_ece:
+        rule = "estimate the ECE"
+        raise inputs.InputError("estimator", rule, chosen, got=f"{chosen}, a different measure", advice="ece")
+    plan = _Plan(chosen, norm, level, each_level, seed, step or (lambda: None), n_resamples)
+    if task.notion.canonical:
+        result = _estimate_canonical(task, plan)
+    else:
+        result = _estimate_classwise(task, plan) if task.notion.classwise else _estimate_single(task, plan)
     cautions = task.cautions
     if task.clusters == 1:
         cautions += (SINGLE_CLUSTER,)
     if not task.notion.canonical and task.cluster is None and posterior_of(task).thinly_repeated:
         cautions += (THIN_REPLICATION,)
     return replace(result, cautions=cautions)
-
-
-def _estimate(
-    task: CalibrationTask,
-    estimator: Any,
-    norm: Norm,
-    level: float,
-    each_level: float,
-    seed: int,
-    step: Callable[[], object],
-    n_resamples: int | None,
-) -> Estimate:
-    """Estimate the calibration error from validated arguments."""
-    chosen = resolve(estimator, shared=task.notion.classwise, vectors=task.notion.canonical)
-    if not chosen.measures_ece:
-        rule = "estimate the ECE"
-        raise inputs.InputError("estimator", rule, chosen, got=f"{chosen}, a different measure", advice="ece")
-    if task.notion.canonical:
-        options: dict[str, Any] = {"level": level, "each_level": each_level, "n_resamples": n_resamples}
-        if len(task.labels) > 2:
-            result = estimate_canonical(task, norm=norm, seed=seed, **options)
-        else:
-            result = estimate_two_classes(
-                task,
-                norm,
-                lambda binary_task, norm: estimate(binary_task, norm=norm, rng=seed, step=step, **options),
-            )
-        return with_named_estimator(task, result, chosen, seed)
-    plan = _Plan(chosen, norm, level, each_level, seed, step, n_resamples)
-    if not task.notion.classwise:
-        return _estimate_single(task, plan)
-    if task.designs is not None and len(task.labels) > MANY:
-        rule = f"go with at most {MANY} classes for class-wise calibration"
-        hint = "use confidence or binary"
-        raise inputs.InputError("cluster", rule, got=f"{len(task.labels)} classes", hint=hint)
-    return _estimate_classwise(task, plan)
 
 
 def count_steps(task: CalibrationTask) -> int:
@@ -193,6 +161,19 @@ class _Plan:
         return DATA_SETS if self.n_resamples is None else self.n_resamples
 
 
+def _estimate_canonical(task: CalibrationTask, plan: _Plan) -> Estimate:
+    """Estimate the error on the simplex."""
+    options: dict[str, Any] = {
+        "level": plan.level, "each_level": plan.each_level, "n_resamples": plan.n_resamples,
+    }  # fmt: skip
+    if len(task.labels) > 2:
+        result = estimate_canonical(task, norm=plan.norm, seed=plan.seed, **options)
+    else:
+        options |= {"rng": plan.seed, "step": plan.step}
+        result = estimate_two_classes(task, plan.norm, partial(estimate, **options))
+    return with_named_estimator(task, result, plan.estimator, plan.seed)
+
+
 def _estimate_single(task: CalibrationTask, plan: _Plan) -> Estimate:
     """Estimate the error of a single problem."""
     posterior = posterior_of(task)
@@ -208,51 +189,43 @@ def _interval_of_problem(
     task: CalibrationTask, estimator: Estimator, norm: Norm, level: float, value: float
 ) -> tuple[tuple[float, float], Array | None]:
     """Return the interval of a single problem and, for a named estimator, its estimates under H0."""
-    posterior = posterior_of(task)
-    if task.designs is None:
-        return _interval(estimator, norm, level, task.n, task.problems[0], posterior, value, spread=1.0)
-    (adjustment,) = ClusterAdjustment.of(task)
-    inflation = adjustment.tail_inflation(level, estimator)
-    (low, high), named_errors = _interval(
-        estimator, norm, level, adjustment.n, adjustment.problem, posterior, value, spread=inflation
-    )
+    posterior, (adjustment,) = posterior_of(task), ClusterAdjustment.of(task)
+    (low, high), named_errors = _interval(estimator, norm, level, adjustment, posterior, value)
     # The posterior has the overall design effect, and the mean gap one of its own.
-    widening = float(np.sqrt(adjustment.of_mean(level) / adjustment.effect))
+    widening = float(np.sqrt(adjustment.of_mean(level) / adjustment.design.effect))
     limit = intervals.mean_residual_limit(posterior, level, widening) if widening > 1 else 0.0
     return (low, min(max(high, limit), 1.0)), named_errors
 
 
 # It depends neither on the seed nor on the number of data sets simulated for the test.
 _interval_of_posterior = cached_on_task(_interval_of_problem)
+_many_classes = cached_on_task(classes.Classes.of)
 
 
 def _estimate_classwise(task: CalibrationTask, plan: _Plan) -> Estimate:
     """Estimate the error over all classes, and that of each class."""
-    class_posteriors = None
-    if len(task.labels) > MANY:
-        class_posteriors = _many_classes(task)
-    posterior = posterior_of(task) if class_posteriors is None else class_posteriors.posterior
-    coarse = posterior.coarser(intervals.MAX_CELLS) if class_posteriors is None else class_posteriors.coarse
+    if len(task.labels) <= MANY:
+        posterior = class_posterior = posterior_of(task)
+        coarse, null = posterior.coarser(intervals.MAX_CELLS), _tests_of_few(task, plan)
+    elif task.designs is None:
+        many = _many_classes(task)
+        posterior, coarse, class_posterior = many.posterior, many.coarse, many.coarse
+        null = _tests_of_many(task, plan, many)
+    else:
+        rule = f"go with at most {MANY} classes for class-wise calibration"
+        hint = "use confidence or binary"
+        raise inputs.InputError("cluster", rule, got=f"{len(task.labels)} classes", hint=hint)
     adjustments = ClusterAdjustment.of(task)
     order = problem_order(task).tolist()
     errors = _errors(task, plan.estimator, plan.norm, posterior)
     value = task.notion.combine(errors, plan.norm, task.shares)
-    null = (
-        _tests_of_few(task, plan)
-        if class_posteriors is None
-        else _tests_of_many(task, plan, class_posteriors)
-    )
-    class_posterior = posterior if class_posteriors is None else coarse
     by_class = _by_class(plan, task, errors, adjustments, class_posterior, null.single_class)
-    dependence = _dependence(task, posterior)
-    mean_effect = float(np.mean([adjustment.effect for adjustment in adjustments]))
-    inflation = float(
-        np.mean([adjustment.tail_inflation(plan.level, plan.estimator) for adjustment in adjustments])
-    )
-    options: dict[str, Any] = {"norm": plan.norm, "level": plan.level, "spread": inflation * dependence}
+    inflation = float(np.mean([each.tail_inflation(plan.level, plan.estimator) for each in adjustments]))
+    spread = inflation * _dependence(task, posterior)
+    options: dict[str, Any] = {"norm": plan.norm, "level": plan.level, "spread": spread}
     named_errors = None
     if plan.estimator.from_posterior:
-        n = task.n / (mean_effect * inflation**2)
+        n = task.n / (float(np.mean([each.design.effect for each in adjustments])) * inflation**2)
         weighted = coarse.weighted(task.shares)
         ends = classes.interval(weighted, n, order, shared=plan.estimator.shared, **options)
         ends = min(ends[0], value), max(ends[1], value)
@@ -387,12 +360,6 @@ def _clustered_test(task: CalibrationTask, norm: Norm, seed: int, size: int) -> 
     return ClusteredNull.of(task, norm, inputs.stream(seed, "clustered"), size)
 
 
-@cached_on_task
-def _many_classes(task: CalibrationTask) -> classes.Classes:
-    """Return the posteriors of many classes."""
-    return classes.Classes.of(task)
-
-
 def _by_class(
     plan: _Plan,
     task: CalibrationTask,
@@ -405,16 +372,16 @@ def _by_class(
     plan, step = replace(plan, level=plan.each_level, step=lambda: None), plan.step
     estimates: dict[Any, Estimate | Callable[[], Estimate]] = {}
     for k, (label, adjustment) in enumerate(zip(task.labels, adjustments, strict=True)):
-        inflation = adjustment.tail_inflation(plan.level, plan.estimator)
         n = task.n if task.shares is None else adjustment.n
         class_estimate = partial(
-            _single_class, plan, float(errors[k]), adjustment.n, inflation,
-            posterior[k : k + 1], single_class[k], n=n, label=label, clusters=task.clusters,
+            _single_class, plan, float(errors[k]), posterior=posterior[k : k + 1], null=single_class[k],
+            n=n, label=label, clusters=task.clusters,
         )  # fmt: skip
-        # A deferred estimate must not keep the rows of its class in memory.
-        estimates[label] = (
-            class_estimate if plan.estimator.from_posterior else class_estimate(problem=adjustment.problem)
-        )
+        if plan.estimator.from_posterior:
+            # A deferred estimate must not keep the rows of its class in memory.
+            estimates[label] = partial(class_estimate, replace(adjustment, problem=None))
+        else:
+            estimates[label] = class_estimate(adjustment)
         if len(task.labels) > MANY:
             step()
     return ClassEstimates(estimates, errors, single_class)
@@ -424,31 +391,21 @@ def _by_class(
 def _single_class(
     plan: _Plan,
     value: float,
-    n_eff: float,
-    inflation: float,
+    adjustment: ClusterAdjustment,
+    *,
     posterior: Posterior,
     null: Callable[[], nulls.SimulatedNull],
-    *,
     n: float,
     label: Any,
     clusters: int | None,
-    problem: ScoreData | None = None,
 ) -> Estimate:
     """Return the estimate of one class of several: its pooled value, with its own interval and test."""
-    unpooled_estimator, unpooled_value = plan.estimator, value
-    if plan.estimator.from_posterior:
-        unpooled_estimator = plan.estimator.for_single_class()
-        unpooled_value = float(nulls.error(posterior.terms(plan.norm), plan.norm)[0])
+    estimator, unpooled = plan.estimator, value
+    if estimator.from_posterior:
+        estimator = estimator.for_single_class()
+        unpooled = float(nulls.error(posterior.terms(plan.norm), plan.norm)[0])
     ends, named_errors = _interval(
-        unpooled_estimator,
-        plan.norm,
-        plan.level,
-        n_eff,
-        problem,
-        posterior,
-        unpooled_value,
-        spread=inflation,
-        drawn=CLASS_DATA_SETS,
+        estimator, plan.norm, plan.level, adjustment, posterior, unpooled, CLASS_DATA_SETS
     )
     ends = min(ends[0], value), max(ends[1], value)
     about = {"notion": "binary", "label": label, "clusters": clusters}
@@ -478,28 +435,24 @@ def _interval(
     estimator: Estimator,
     norm: Norm,
     level: float,
-    n: float,
-    problem: ScoreData | None,
+    adjustment: ClusterAdjustment,
     posterior: Posterior,
     value: float,
-    *,
-    spread: float,
     drawn: int | None = None,
 ) -> tuple[tuple[float, float], Array | None]:
     """Return the interval of one problem and, for a named estimator, its estimates under H0.
 
     The random numbers do not depend on the seed: the same data have the same interval.
     """
+    problem, spread = adjustment.problem, adjustment.tail_inflation(level, estimator)
     options: dict[str, Any] = {"norm": norm, "level": level, "spread": spread}
     if estimator.from_posterior:
-        return intervals.interval(posterior, n, value, drawn=drawn, **options), None
+        return intervals.interval(posterior, adjustment.n, value, drawn=drawn, **options), None
     assert problem is not None
     ends, named_errors = intervals.interval_of_named(estimator, [problem], posterior, value, **options)
-    native_interval = None
     if not isinstance(problem, CorrelatedRows):
-        native_interval = estimator.native_interval(problem, norm, level)
-    if native_interval is not None:
-        ends = min(native_interval[0], value), max(native_interval[1], value)
+        low, high = estimator.native_interval(problem, norm, level) or ends
+        ends = min(low, value), max(high, value)
     return ends, named_errors
 
 
@@ -521,13 +474,12 @@ def _result(
     errors = null.error if named_errors is None else named_errors
     over, under = (float(np.average(side, weights=share)) for side in posterior.over_under)
     part_over = over / (over + under) if over + under > 0 else 0.5
-    quantiles = dict(zip(KEPT, np.quantile(errors, KEPT).tolist(), strict=True))
     return Estimate(
         value=value,
         low=ends[0],
         high=ends[1],
         level=plan.level,
-        null=Null(float(np.mean(errors)), MappingProxyType(quantiles)),
+        null=Null.of(errors),
         p_value=null.p_value if p_value is None else p_value,
         p_floor=null.p_floor if p_floor is None else p_floor,
         n_resamples=None if null.exhaustive else int(null.test_statistic.size),
