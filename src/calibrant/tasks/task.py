@@ -293,32 +293,18 @@ def is_sketch(value: object) -> TypeGuard[Sketch]:
 
 
 def build_task(
-    y_true: Any,
-    y_prob: Any,
-    notion: str | None,
-    sample_weight: Any,
-    labels: Any,
-    pos_label: Any,
-    cluster: Any = None,
-    *,
-    counts: Any = None,
-    percent: bool = False,
-    missing: str = "raise",
-    from_logits: bool = False,
-    estimator: Any = None,
+    y_true: Any, y_prob: Any, notion: str | None, *rows: Any, estimator: Any = None, **options: Any
 ) -> CalibrationTask:
-    """Build the task of the arguments of a public function; warn if all scores are 0 or 1.
+    """Build the task of the arguments of a public function, as for `read`; warn if all scores are 0 or 1.
 
     A sketch must have cells for the bins of the `estimator`.
     """
-    more: dict[str, Any] = {"counts": counts, "percent": percent, "missing": missing}
-    more["from_logits"] = from_logits
     if is_sketch(y_true):
-        sketch = alone(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, **more)
+        sketch = alone(y_true, y_prob, notion, *rows, **options)
         if estimator is not None:
             sketch._check_bins(estimator)
         return sketch._task
-    data = read(y_true, y_prob, notion, sample_weight, labels, pos_label, cluster, free=True, **more)
+    data = read(y_true, y_prob, notion, *rows, free=True, **options)
     if data.score.ndim == 1 and len(data.score) >= ENOUGH and inputs.decided(data):
         # Four steps up: this function, the public one, what checks its keywords, and who called that.
         warnings.warn(f"all scores are 0 or 1: {inputs.PREDICTED}", inputs.InputWarning, stacklevel=4)
@@ -389,9 +375,16 @@ def read(
     if from_logits:
         y_prob = inputs.probabilities(y_prob, free=is_multilabel)
     if is_multilabel:
-        return _read_labels(
-            y_true, y_prob, notion, labels, pos_label, cluster, percent, missing, free, weights
-        )
+        if not free:
+            hint = "ece, mce, estimate, reliability curves and sketches take matrices of labels"
+            raise inputs.InputError("notion", "be about exclusive classes here", notion, hint=hint)
+        check_canonical_options(notion, clustered=cluster is not None)
+        for name, value in (("pos_label", pos_label), ("percent", percent or None)):
+            if value is not None:
+                raise inputs.InputError(name, "be left out for this notion", value)
+        if missing != "raise":
+            raise inputs.InputError("missing", "be 'raise' for this notion", missing)
+        return inputs.multilabel(y_true, y_prob, labels=labels, **weights)
     # What was right is no class, whatever the confidences are called.
     by_name = notion is None or not get_notion(notion).correctness_pairs
     options = weights | {"labels": labels, "pos_label": pos_label, "missing": missing}
@@ -399,28 +392,3 @@ def read(
     if percent:
         inputs.check_percent(float(data.score.max()))
     return data if cluster is None else inputs.in_clusters(data, cluster)
-
-
-def _read_labels(
-    y_true: Any,
-    y_prob: Any,
-    notion: Any,
-    labels: Any,
-    pos_label: Any,
-    cluster: Any,
-    percent: bool,
-    missing: str,
-    free: bool,
-    weights: dict[str, Any],
-) -> inputs.Predictions:
-    """Check matrices of scores and labels; refuse options that do not go with them."""
-    if not free:
-        hint = "ece, mce, estimate, reliability curves and sketches take matrices of labels"
-        raise inputs.InputError("notion", "be about exclusive classes here", notion, hint=hint)
-    check_canonical_options(notion, clustered=cluster is not None)
-    for name, value in (("pos_label", pos_label), ("percent", percent or None)):
-        if value is not None:
-            raise inputs.InputError(name, "be left out for this notion", value)
-    if missing != "raise":
-        raise inputs.InputError("missing", "be 'raise' for this notion", missing)
-    return inputs.multilabel(y_true, y_prob, labels=labels, **weights)
