@@ -137,6 +137,8 @@ class Notion(ABC):
         Whether whole score vectors are compared, so that there are no one-dimensional problems.
     classes : ClassRelation
         How the problems of the classes depend on each other.
+    norms : tuple of str
+        Norms in which an estimate is available.
     """
 
     name: str
@@ -146,6 +148,7 @@ class Notion(ABC):
     correctness_pairs: ClassVar[bool] = False
     canonical: ClassVar[bool] = False
     classes: ClassVar[ClassRelation] = ClassRelation.EXCLUSIVE
+    norms: ClassVar[tuple[str, ...]] = ("l1", "l2")
 
     @property
     @abstractmethod
@@ -187,11 +190,6 @@ class Notion(ABC):
         """Whether sums over rows are not enough."""
         return self.canonical or self.classes is ClassRelation.SEPARATE
 
-    @property
-    def norms(self) -> tuple[str, ...]:
-        """Norms in which an estimate is available."""
-        return ("l1", "l2")
-
     def problem_labels(self, data: Predictions) -> tuple[Any, ...]:
         """Return the classes that have a problem."""
         return data.labels
@@ -223,10 +221,8 @@ def combined(errors: Array, norm: str, share: Array | None = None) -> Array:
     """
     if norm == "max":
         return np.asarray(errors.max(axis=-1))
-    if share is not None:
-        mean = np.average(errors if norm == "l1" else errors**2, axis=-1, weights=share)
-        return np.asarray(mean if norm == "l1" else np.sqrt(mean))
-    return np.asarray(errors.mean(axis=-1) if norm == "l1" else np.sqrt((errors * errors).mean(axis=-1)))
+    mean = np.average(errors if norm == "l1" else errors**2, axis=-1, weights=share)
+    return np.asarray(mean if norm == "l1" else np.sqrt(mean))
 
 
 @dataclass(frozen=True)
@@ -235,11 +231,7 @@ class Binary(Notion):
 
     name: str = "binary"
     is_binary = True
-
-    @property
-    def reading(self) -> NotionWording:
-        """Words for the score of a class and its frequency."""
-        return NotionWording("binary")
+    reading = NotionWording("binary")
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
         """Raise an error for a matrix of more than two columns without a positive class."""
@@ -269,12 +261,13 @@ class Correctness(Binary):
     name: str = "correctness"
     tells_accuracy = True
     correctness_pairs = True
-
-    @property
-    def reading(self) -> NotionWording:
-        """Words for confidence and the share of correct answers."""
-        words = replace(_CONFIDENCE, title="correctness", scored="answers with confidence")
-        return replace(words, frequency="share right", event="answer is right")
+    reading = replace(
+        _CONFIDENCE,
+        title="correctness",
+        frequency="share right",
+        scored="answers with confidence",
+        event="answer is right",
+    )
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
         """Raise an error for a matrix: a pair has one score."""
@@ -295,11 +288,7 @@ class Classwise(Notion):
 
     name: str = "classwise"
     classwise = True
-
-    @property
-    def reading(self) -> NotionWording:
-        """Words for the scores and frequencies of all classes."""
-        return NotionWording("class-wise")
+    reading = NotionWording("class-wise")
 
     def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
         """Iterate over blocks of the problems of all classes."""
@@ -322,16 +311,8 @@ class Confidence(Notion):
 
     name: str = "confidence"
     tells_accuracy = True
-
-    @property
-    def reading(self) -> NotionWording:
-        """Words for confidence and accuracy."""
-        return _CONFIDENCE
-
-    @property
-    def top(self) -> int:
-        """Only the largest score."""
-        return 1
+    reading = _CONFIDENCE
+    top = 1
 
     def problems(self, data: Predictions) -> Iterator[ScoresAndOutcomes]:
         """Yield the problem of the predicted class."""
@@ -354,16 +335,8 @@ class TopLabel(Notion):
     name: str = "top-label"
     classwise = True
     classes = ClassRelation.SEPARATE
-
-    @property
-    def reading(self) -> NotionWording:
-        """Words for confidence and accuracy."""
-        return replace(_CONFIDENCE, title="top-label")
-
-    @property
-    def top(self) -> int:
-        """Only the largest score."""
-        return 1
+    reading = replace(_CONFIDENCE, title="top-label")
+    top = 1
 
     def problem_labels(self, data: Predictions) -> tuple[Any, ...]:
         """Return the classes that are predicted for some row."""
@@ -395,11 +368,7 @@ class Multilabel(Notion):
     name: str = "multilabel"
     classwise = True
     classes = ClassRelation.FREE
-
-    @property
-    def reading(self) -> NotionWording:
-        """Words for the scores and frequencies of all labels."""
-        return NotionWording("multi-label", negative="without the label", positive="with the label")
+    reading = NotionWording("multi-label", negative="without the label", positive="with the label")
 
     def check(self, *, vector: bool, labels: Sequence[Any], positive: int | None) -> None:
         """Raise an error for a vector of scores."""
@@ -483,16 +452,9 @@ class Canonical(Notion):
 
     name: str = "canonical"
     canonical = True
-
-    @property
-    def reading(self) -> NotionWording:
-        """Words for score vectors and class frequencies."""
-        return NotionWording("canonical", score="scores", frequency="frequencies")
-
-    @property
-    def norms(self) -> tuple[str, ...]:
-        """Sum of absolute gaps, root of the sum of squares, and the label-weighted sum of the paper."""
-        return ("l1", "l2", "mul")
+    reading = NotionWording("canonical", score="scores", frequency="frequencies")
+    # Sum of absolute gaps, root of the sum of squares, and the label-weighted sum of the paper.
+    norms = ("l1", "l2", "mul")
 
     def max_error(self, norm: str) -> float:
         """Return the largest possible distance on the simplex; `mul` is at most 1."""
