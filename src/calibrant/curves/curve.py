@@ -25,8 +25,8 @@ from calibrant.curves.histogram import (
 from calibrant.curves.posterior_curve import at_each_score, through_all_scores
 from calibrant.curves.shown import DrawnOnAxes
 from calibrant.estimators.bayes import Bayes
-from calibrant.estimators.density import Density, DensityFit
-from calibrant.estimators.density_beta import DensityBeta, density_by
+from calibrant.estimators.density import Density, DensityFit, KernelDensity
+from calibrant.estimators.density_beta import density_by
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs.codec import (
     NOT_NEGATIVE,
@@ -440,7 +440,7 @@ def _by_posterior(
 def _by_density(
     score_data: ScoreData,
     *,
-    estimator: Density | DensityBeta,
+    estimator: KernelDensity,
     n_boot: int,
     level: float,
     band: str | None,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -14,9 +15,6 @@ from calibrant.parallel import cached_property
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.kernels import KERNELS, overlap
 from calibrant.score_data.moments import distinct
-
-if TYPE_CHECKING:
-    from calibrant.estimators.density_beta import DensityBeta
 
 # Where fewer effective rows than this stand under the kernel there is no curve.
 LEAST = 1e-3
@@ -76,9 +74,9 @@ class DensityFit(Fit):
     def _bandwidth(self) -> Array:
         return np.maximum(self.bandwidth, self.estimator.narrowest)
 
-    def as_used(self) -> Density | DensityBeta:
+    def as_used(self) -> KernelDensity:
         """Return the estimator with the bandwidth of this one problem."""
-        used: Density | DensityBeta = replace(self.estimator, bandwidth=float(self._bandwidth))
+        used: KernelDensity = replace(self.estimator, bandwidth=float(self._bandwidth))
         return used
 
     @cached_property
@@ -119,8 +117,46 @@ def _over(square: Array, mass: Array) -> Array:
     return np.divide(square, mass, out=np.zeros(square.shape), where=occupied)
 
 
+class KernelDensity(Estimator):
+    """Base class of the estimators by kernel densities: each problem is smoothed on a grid that suits it."""
+
+    bandwidth: Any
+    kernel: Any
+    narrowest: ClassVar[float]
+
+    def chosen_bandwidth(self, data: ScoreData) -> Array:
+        """Return the bandwidth of each problem, as given or by the rule."""
+        if isinstance(self.bandwidth, str):
+            return np.asarray(RULES[self.bandwidth](data), dtype=float)
+        return np.full(data.batch, float(self.bandwidth))
+
+    @abstractmethod
+    def _grids(self, chosen_bandwidth: Array) -> Array:
+        """Return what defines the grid for each bandwidth."""
+
+    @abstractmethod
+    def fit_on_grid(self, data: ScoreData, chosen_bandwidth: Array, grid: Any, /) -> DensityFit:
+        """Fit problems that share a grid."""
+
+    def fit(self, data: ScoreData) -> DensityFit | SeveralFits:
+        """Fit each problem on its own grid, so that the result does not depend on the rest of the batch."""
+        bandwidth = self.chosen_bandwidth(data)
+        grids = self._grids(bandwidth)
+        if np.all(grids == grids.flat[0]):
+            return self.fit_on_grid(data, bandwidth, grids.flat[0].item())
+        masks = [(grids == grid, grid.item()) for grid in np.unique(grids)]
+        parts = [(mask, self.fit_on_grid(data[mask], bandwidth[mask], grid)) for mask, grid in masks]
+        return SeveralFits(self, data.batch, parts)
+
+    def fit_shared_bandwidth(self, data: ScoreData) -> DensityFit:
+        """Fit problems that share one bandwidth, and so one grid."""
+        fit = self.fit(data)
+        assert isinstance(fit, DensityFit)
+        return fit
+
+
 @dataclass(frozen=True)
-class Density(Estimator):
+class Density(KernelDensity):
     """Kernel density estimate of scores and of positive scores on a bounded domain.
 
     Parameters
@@ -175,21 +211,9 @@ class Density(Estimator):
     def __str__(self) -> str:
         return f"density:{self.bandwidth}" + ("" if self.kernel == "triweight" else f":{self.kernel}")
 
-    def fit(self, data: ScoreData) -> DensityFit | SeveralFits:
-        """Choose the bandwidth of each problem, bin onto a grid, smooth."""
-        if isinstance(self.bandwidth, str):
-            chosen_bandwidth = np.asarray(RULES[self.bandwidth](data), dtype=float)
-        else:
-            chosen_bandwidth = np.full(data.batch, float(self.bandwidth))
-        return fit_by_grid(
-            self, data, chosen_bandwidth, steps(np.maximum(chosen_bandwidth, NARROWEST), self.step)
-        )
-
-    def fit_shared_bandwidth(self, data: ScoreData) -> DensityFit:
-        """Fit problems that share one bandwidth, and so one grid."""
-        fit = self.fit(data)
-        assert isinstance(fit, DensityFit)
-        return fit
+    def _grids(self, chosen_bandwidth: Array) -> Array:
+        """Return the step of the grid for each bandwidth."""
+        return steps(np.maximum(chosen_bandwidth, NARROWEST), self.step)
 
     def fit_on_grid(self, data: ScoreData, chosen_bandwidth: Array, step: float) -> DensityFit:
         """Fit problems that share a grid."""
@@ -215,16 +239,3 @@ def check_bandwidth(bandwidth: str | float) -> None:
         check_choice("bandwidth", bandwidth, tuple(RULES))
     elif not (is_number(bandwidth) and np.isfinite(bandwidth) and bandwidth > 0):
         raise InputError("bandwidth", f"be a positive number or one of {', '.join(RULES)}", bandwidth)
-
-
-def fit_by_grid(
-    estimator: Density | DensityBeta, data: ScoreData, bandwidth: Array, grid: Array
-) -> DensityFit | SeveralFits:
-    """Fit each problem on its own grid, so that the result does not depend on the rest of the batch."""
-    if np.all(grid == grid.flat[0]):
-        return estimator.fit_on_grid(data, bandwidth, grid.flat[0].item())
-    parts = []
-    for grid_step in np.unique(grid):
-        mask = grid == grid_step
-        parts.append((mask, estimator.fit_on_grid(data[mask], bandwidth[mask], grid_step.item())))
-    return SeveralFits(estimator, data.batch, parts)

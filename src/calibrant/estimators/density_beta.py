@@ -12,9 +12,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from calibrant.estimators.base import Entry, Estimator, SeveralFits, number_or_text
-from calibrant.estimators.density import LEAST, Density, DensityFit, check_bandwidth, fit_by_grid
-from calibrant.estimators.smoothing import RULES
+from calibrant.estimators.base import Entry, number_or_text
+from calibrant.estimators.density import LEAST, Density, DensityFit, KernelDensity, check_bandwidth
 from calibrant.inputs import InputError, check_choice, is_number
 from calibrant.parallel import cached_property
 from calibrant.score_data import Array, ScoreData
@@ -75,7 +74,7 @@ class DensityBetaFit(DensityFit):
 
 
 @dataclass(frozen=True)
-class DensityBeta(Estimator):
+class DensityBeta(KernelDensity):
     """Beta kernel estimate (Chen 1999) of the density of scores and of positive scores.
 
     Scores with a smaller range, such as confidences, are first rescaled to [0, 1]. Time is O(N + places) for
@@ -158,21 +157,12 @@ class DensityBeta(Estimator):
 
     def chosen_bandwidth(self, data: ScoreData) -> Array:
         """Return the bandwidth of each problem, as given or by the rule."""
-        if not isinstance(self.bandwidth, str):
-            return np.full(data.batch, float(self.bandwidth))
-        return matched(data, np.asarray(RULES[self.bandwidth](data), dtype=float))
+        bandwidth = super().chosen_bandwidth(data)
+        return matched(data, bandwidth) if isinstance(self.bandwidth, str) else bandwidth
 
-    def fit(self, data: ScoreData) -> DensityFit | SeveralFits:
-        """Choose the bandwidth of each problem and smooth on a grid that suits it."""
-        chosen_bandwidth = self.chosen_bandwidth(data)
-        size = _sizes(self.places / np.sqrt(np.clip(chosen_bandwidth, NARROWEST, FLAT)))
-        return fit_by_grid(self, data, chosen_bandwidth, size)
-
-    def fit_shared_bandwidth(self, data: ScoreData) -> DensityFit:
-        """Fit problems that share one bandwidth, and so one grid."""
-        fit = self.fit(data)
-        assert isinstance(fit, DensityFit)
-        return fit
+    def _grids(self, chosen_bandwidth: Array) -> Array:
+        """Return the number of points of the grid for each bandwidth."""
+        return _sizes(self.places / np.sqrt(np.clip(chosen_bandwidth, NARROWEST, FLAT)))
 
     def fit_on_grid(self, data: ScoreData, chosen_bandwidth: Array, size: int) -> DensityBetaFit:
         """Fit problems that share a grid."""
@@ -233,7 +223,7 @@ class DensityBeta(Estimator):
         return smoothed, boundary_mass, total
 
 
-def density_by(kernel: str, bandwidth: str | float | None) -> Density | DensityBeta:
+def density_by(kernel: str, bandwidth: str | float | None) -> KernelDensity:
     """Return the density estimator with any kernel, and the default rule if no bandwidth is given.
 
     >>> str(density_by("beta2", 0.01)), str(density_by("cosine", None))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.estimators.density import Density
+from calibrant.estimators.isotonic import isotonic as increasing
 from calibrant.maps.forms import Bounded, Form, Formula, LookupTable, VennAbersPair
 from calibrant.maps.venn_abers import venn_abers
 from calibrant.parallel import cached_property
@@ -153,18 +154,18 @@ def quadratic(problem: BinaryProblem) -> Form:
 def isotonic(problem: BinaryProblem) -> Form:
     """Fit isotonic regression, with linear interpolation as in scikit-learn."""
     observed = problem.observed
-    return _lines(observed.score, _increasing(observed.frequency, observed.mass))
+    return _lines(observed.score, increasing(observed.frequency, observed.mass))
 
 
 def isotonic_safe(problem: BinaryProblem) -> Form:
     """Fit isotonic regression with half a row of either outcome added to each level, to avoid 0 and 1."""
     observed = problem.observed
-    level = _increasing(observed.frequency, observed.mass)
+    level = increasing(observed.frequency, observed.mass)
     step = np.cumsum(np.diff(level, prepend=level[0]) > TIE_TOLERANCE)
     mass = np.bincount(step, observed.mass)
     yes = np.bincount(step, observed.mass * observed.frequency)
     safe = ((yes + 0.5) / (mass + 1))[step]
-    return _lines(observed.score, _increasing(safe, observed.mass))
+    return _lines(observed.score, increasing(safe, observed.mass))
 
 
 def by_venn_abers(problem: BinaryProblem) -> Form:
@@ -289,7 +290,7 @@ def tabulate_average(mixture: LogOddsMixture, monotone: bool | None = None) -> F
         cells = mixture.cells
         beyond = (mixture.at.size - cells.x.size) // 2
         mass = np.pad(cells.trials, beyond, constant_values=1e-6)
-        flat = np.clip(_increasing(probability, mass), EDGE, 1 - EDGE)
+        flat = np.clip(increasing(probability, mass), EDGE, 1 - EDGE)
         inner = slice(beyond, beyond + cells.x.size)
         odds = [np.log(q[inner]) - np.log1p(-q[inner]) for q in (probability, flat)]
         bent, straight = (float(cells.likelihood(each)) for each in odds)
@@ -304,12 +305,6 @@ def _maximum_likelihood(cells: LogOddsCells, basis: Array) -> Array:
     scale = COEFFICIENT_SD / np.maximum(size, 1e-9)
     mode, *_ = modes(cells, np.zeros((1, cells.x.size)), (basis * scale)[None], np.zeros((1, basis.shape[1])))
     return mode[0] * scale
-
-
-def _increasing(values: Array, mass: Array) -> Array:
-    from scipy.optimize import isotonic_regression
-
-    return np.asarray(isotonic_regression(values, weights=mass).x)
 
 
 def _lines(score: Array, level: Array) -> LookupTable:
