@@ -62,7 +62,7 @@ class Simplex:
 
         Weights are counts of equal rows or, with `counts=False`, importance weights.
         """
-        n, classes = score.shape
+        n = len(score)
         check_kind(weight, counts=counts)
         if weight is None:
             weight = np.ones(n)
@@ -76,15 +76,12 @@ class Simplex:
         else:
             weight = square = weight.astype(np.float64)
         positive = weight > 0
-        keys = None if score.size <= CHUNK else _keys(score)
-        if keys is None or not _rows_differ(keys, classes):
-            if positive.all():
-                score = without_rounding(score)
-            else:
-                score = score.copy()
-                score[positive] = without_rounding(score[positive])
-            keys = _keys(score)
-        hashed = _hashed(keys)
+        if positive.all():
+            score = without_rounding(score)
+        else:
+            score = score.copy()
+            score[positive] = without_rounding(score[positive])
+        hashed = _hashed(_keys(score))
         order = np.lexsort((weight, code, hashed))
         near = np.flatnonzero(hashed[order[1:]] == hashed[order[:-1]])
         if (score[order[near]] != score[order[near + 1]]).any():
@@ -148,12 +145,6 @@ def _keys(score: Array) -> Array:
         chunk = slice(first, first + max(1, CHUNK // classes))
         keys[chunk] = np.einsum("ij,j->i", score[chunk].astype(np.float64), direction)
     return keys
-
-
-def _rows_differ(keys: Array, classes: int) -> bool:
-    """Return whether the keys of all rows differ by more than rounding: then no rows are equal up to it."""
-    ordered = np.sort(keys)
-    return bool((np.diff(ordered) > (2 * TIED + classes * 2.0**-52) * ordered[1:]).all())
 
 
 def without_rounding(score: Array) -> Array:
