@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant.posterior.softmax import Blocks, CanonicalError, SoftmaxPosterior, fit
+from calibrant.posterior.softmax import Blocks, CanonicalError, SoftmaxPosterior
 from calibrant.posterior.softmax import blocks as blocks_of_rows
 from calibrant.posterior.softmax import likelihood as rows_of_numbers
 from calibrant.posterior.softmax.error import NORMS, _compare_held_out
@@ -127,20 +127,6 @@ def test_a_block_is_weighed_by_the_normal_integral():
             found.append(oracle.evidence(square, target, own))
         prior = np.log(np.r_[0.5, np.full(len(choices) - 1, 0.5 / (len(choices) - 1))])
         np.testing.assert_allclose(log, np.array(found) - found[0] + prior, atol=1e-6)
-
-
-def test_nothing_is_weighed_twice(monkeypatch):
-    component_weights = []
-
-    def counted(square, target, precision, block):
-        component_weights.append((block.name, precision.tobytes(), target.tobytes()))
-        return candidates(square, target, precision, block)
-
-    monkeypatch.setattr(fit, "candidates", counted)
-    rows, _, _ = drawn(150, 3, pulled)
-    SoftmaxPosterior.of(rows)
-    assert len(set(component_weights)) == len(component_weights)
-    assert {name for name, *_ in component_weights} == {block.name for block in Blocks.of(rows).blocks}
 
 
 def test_equal_weights_set_the_clock_as_others_do():

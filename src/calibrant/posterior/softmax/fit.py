@@ -76,33 +76,19 @@ class SoftmaxPosterior:
         precision[blocks.blocks[0].indices] = SOFTMAX.sds[-1] ** -2.0
         theta, square = _mode(near, theta, precision)
         target = near.slope(theta)[1] + square @ theta
-        cached: dict[tuple[str, bytes], tuple[list[Array], Array]] = {}
-
-        def weigh(block: CoefficientBlock) -> tuple[list[Array], Array]:
-            """Return the candidates of a block; cached while the expansion and other blocks are unchanged."""
-            others = precision.copy()
-            others[block.indices] = 0.0
-            key = block.name, others.tobytes()
-            if key not in cached:
-                cached[key] = candidates(square, target, precision, block)
-            return cached[key]
-
         for _ in range(ROUNDS):
             for _ in range(SWEEPS):
                 for block in blocks.blocks:
-                    choices, weight = weigh(block)
+                    choices, weight = candidates(square, target, precision, block)
                     precision[block.indices] = choices[int(np.argmax(weight))]
-            previous = square, target
             theta, square = _mode(near, theta, precision, square)
             near = likelihood.near(theta, max_rows)
             value, gradient = near.slope(theta)
             target = gradient + square @ theta
-            if square is not previous[0] or not np.array_equal(target, previous[1]):
-                cached.clear()
         # Log Bayes factor against no gap: the sizes of each block are summed, given those of the others.
         log, sizes = 0.0, []
         for block in blocks.blocks:
-            choices, weight = weigh(block)
+            choices, weight = candidates(square, target, precision, block)
             current = next(
                 j for j, each in enumerate(choices) if np.array_equal(each, precision[block.indices])
             )
