@@ -25,8 +25,6 @@ CHUNK = 1 << 17
 LONG_CHUNK = 1 << 18
 # Entries of a score matrix whose totals are summed at a time.
 MATRIX_CHUNK = 1 << 15
-# The product of eight numbers above this does not underflow.
-SAFE = 1e-30
 
 
 def sums_between(
@@ -255,18 +253,10 @@ def _matrix_rows(score: Array, code: Array) -> tuple[Array, Array, Array]:
 
 
 def _log_losses(weight: Array | None, label_score: Array) -> tuple[float, float]:
-    """Sum the log losses of positive scores, and the weight of the others; overwrites `label_score`."""
-    impossible, least = 0.0, label_score.min()
-    if not least > 0:
-        impossible = _total(weight, label_score <= 0)
-        label_score = np.where(label_score > 0, label_score, 1.0)
-    if weight is None and least > SAFE:
-        # Take logarithms of products of up to eight scores, which is faster.
-        for _ in range(3):
-            half = len(label_score) // 2
-            pairs = label_score[:half] * label_score[half : 2 * half]
-            label_score = np.append(pairs, label_score[-1:]) if len(label_score) % 2 else pairs
-    return max(0.0, -_total(weight, np.log(label_score, out=label_score))), impossible
+    """Sum the log losses of positive scores, and the weight of the others."""
+    positive = label_score > 0
+    log = np.log(label_score, out=np.zeros(label_score.shape), where=positive)
+    return max(0.0, -_total(weight, log)), _total(weight, ~positive)
 
 
 def _total(weight: Array | None, values: Array) -> float:
