@@ -346,5 +346,5 @@ def test_the_largest_gap_jumps_where_a_point_of_the_grid_is_no_longer_defined():
 def test_the_spectrum_of_a_kernel_depends_on_its_own_bandwidth_alone(kernel, points):
     bandwidth = np.geomspace(3e-4, 50, 30)
     together = gain(kernel, bandwidth, points, 1.0)
-    alone = [gain(kernel, bandwidth[k : k + 1], points, 1.0) for k in range(30)]
+    alone = [gain(kernel, bandwidth[k], points, 1.0) for k in range(30)]
     assert np.array_equal(together, alone)

@@ -14,7 +14,6 @@ from calibrant.inputs import InputError, check_choice, is_number
 from calibrant.parallel import cached_property
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.kernels import KERNELS, overlap
-from calibrant.score_data.moments import distinct
 
 # Where fewer effective rows than this stand under the kernel there is no curve.
 LEAST = 1e-3
@@ -98,7 +97,7 @@ class DensityFit(Fit):
 
     def _error(self, norm: Norm) -> Array:
         """Return the mean gap over the rows (l1), its root mean square (l2) or the largest gap (max)."""
-        gap = self.positive - self.score * distinct(self.density)
+        gap = self.positive - self.score * self.density
         on_wall = self.boundary_mass[..., 1] - self.score[[0, -1]] * self.boundary_mass[..., 0]
         if norm == "l1":
             value = (np.abs(gap) * self.share).sum(axis=-1) + np.abs(on_wall).sum(axis=-1)

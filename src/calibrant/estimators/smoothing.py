@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, sqrt
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from calibrant.estimators.binned import shared
-from calibrant.parallel import cached_property
 from calibrant.score_data import Array, ScoreData
 from calibrant.score_data.kernels import gain
-from calibrant.score_data.moments import distinct
 
 # The paper's grid has steps of .0003. 1/3600 is the next finer one whose nodes lie on the edges
 # of the 14400 cells, which makes rows and cells agree to the last digits.
@@ -28,8 +25,6 @@ NARROWEST = 3e-4
 TIED = 1e-9
 # Wider kernels are flat.
 WIDEST = 100.0
-# Cache the grids of a data set, because several bandwidths share one.
-_KNOWN: WeakKeyDictionary[ScoreData, dict[int, Grid]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,21 +44,11 @@ class Grid:
 
         low, high = data.support
         points = next_fast_len(max(8, ceil((high - low) / step - 1e-9)), real=True)
-        known = _KNOWN.setdefault(data, {})
-        if points not in known:
-            known[points] = cls._bin(data, points)
-        return known[points]
-
-    @classmethod
-    def _bin(cls, data: ScoreData, points: int) -> Grid:
-        low, high = data.support
         step = (high - low) / points
         score = low + (np.arange(points) + 0.5) * step
-        # Data drawn anew have the scores of all in common.
-        m = data.moments(score, np.append(score[:1], score), squares=False).each(distinct)
+        m = data.moments(score, np.append(score[:1], score), squares=False)
         total = m.w.sum(axis=-1, keepdims=True)
         mass, positive = (shared(*array, step) / total for array in ((m.w, m.ws), (m.wy, m.wsy)))
-        mass = np.broadcast_to(mass, positive.shape)
         return cls(score, step, mass, positive, m.bins.residual.sum(axis=-1) / total[..., 0])
 
     def reached(self, distance: Array) -> Array:
@@ -80,18 +65,11 @@ class Grid:
 
     def smooth(self, kernel: str, bandwidth: Array) -> tuple[Array, Array]:
         """Return the density of the scores, and that of the positive rows times their share."""
-        from scipy.fft import idct
+        from scipy.fft import dct, idct
 
         points = self.score.size
         factor = gain(kernel, bandwidth, points, points * self.step) / self.step
-        density, positive = (idct(array * factor, overwrite_x=True) for array in self._spectra)
-        return np.broadcast_to(density, positive.shape), positive
-
-    @cached_property
-    def _spectra(self) -> tuple[Array, Array]:
-        from scipy.fft import dct
-
-        return dct(distinct(self.mass)), dct(self.positive)
+        return idct(dct(self.mass) * factor), idct(dct(self.positive) * factor)
 
 
 def steps(bandwidth: Array, step: float = STEP) -> Array:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from math import pi, sqrt
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -101,7 +100,9 @@ def gain(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
     >>> gain("gaussian", np.array(0.1), 4, 1.0)[0]
     np.float64(1.0)
     """
-    return _each(_gain, kernel, bandwidth, points, length)
+    k = np.arange(points)
+    blur = np.sinc(k / (2 * points)) ** 2
+    return KERNELS[kernel].transform(pi * k * bandwidth[..., None] / length) / blur
 
 
 def overlap(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
@@ -115,33 +116,10 @@ def overlap(kernel: str, bandwidth: Array, points: int, length: float) -> Array:
     >>> (own * 2 * sqrt(pi))[[0, 500]].round(2)
     array([2., 1.])
     """
-    return _each(_overlap, kernel, bandwidth, points, length)
-
-
-def _each(function: Callable[..., Array], kernel: str, bandwidth: Array, points: int, length: float) -> Array:
-    """Evaluate a cached function once if all bandwidths are equal, otherwise for each of them."""
-    if np.all(bandwidth == bandwidth.flat[0]):
-        return function(kernel, float(bandwidth.flat[0]), points, length)
-    return function.__wrapped__(kernel, bandwidth[..., None], points, length)  # type: ignore[attr-defined]
-
-
-@lru_cache(maxsize=64)
-def _overlap(kernel: str, bandwidth: Any, points: int, length: float) -> Array:
     from scipy.fft import dct
 
     # cos^2 x = (1 + cos 2x) / 2 doubles the frequency; negligible terms of the series are omitted.
-    square = KERNELS[kernel].transform(pi * np.arange(1, points) * bandwidth / length) ** 2
+    square = KERNELS[kernel].transform(pi * np.arange(1, points) * bandwidth[..., None] / length) ** 2
     series = np.zeros((*square.shape[:-1], points))
     series[..., 2::2] = square[..., : (points - 1) // 2]
-    value = (1 + square.sum(axis=-1, keepdims=True) + dct(series, type=3) / 2) / length
-    value.flags.writeable = False
-    return value
-
-
-@lru_cache(maxsize=64)
-def _gain(kernel: str, bandwidth: Any, points: int, length: float) -> Array:
-    k = np.arange(points)
-    blur = np.sinc(k / (2 * points)) ** 2
-    factor = KERNELS[kernel].transform(pi * k * bandwidth / length) / blur
-    factor.flags.writeable = False
-    return factor
+    return np.asarray((1 + square.sum(axis=-1, keepdims=True) + dct(series, type=3) / 2) / length)

@@ -37,15 +37,6 @@ def pool(values: Array, group: Array, size: int) -> Array:
     return np.bincount(index.ravel(), weights=weight, minlength=rows * size).reshape(*batch, size)
 
 
-def distinct(rows: Array) -> Array:
-    """Return a single row if all rows of a batch share memory, as the scores of simulated outcomes do.
-
-    >>> distinct(np.broadcast_to(np.ones(2), (3, 2))).shape, distinct(np.ones((3, 2))).shape
-    ((1, 2), (3, 2))
-    """
-    return rows[:1] if rows.ndim == 2 and len(rows) > 1 and rows.strides[0] == 0 else rows
-
-
 def single(batch: tuple[int, ...]) -> None:
     """Raise an error for a batch where a single problem is required."""
     if batch:
