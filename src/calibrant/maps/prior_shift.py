@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,6 +86,15 @@ class SavedPriorShift(Serializable):
                 raise InputError(name, f"have {size} columns, as classes", got=f"shape {value.shape}")
         if (self.prior_draws is None) != (self.draws is None):
             raise InputError("draws", "be given together with prior_draws")
+
+
+class Shift(NamedTuple):
+    """A shift of class frequencies, with the fields of `SavedPriorShift` of the same names."""
+
+    log_ratio: Array
+    target: Array | None
+    prior_draws: Array | None = None
+    draws: Array | None = None
 
 
 class PriorShift(ScoreMap):
@@ -172,9 +181,7 @@ class PriorShift(ScoreMap):
         self.labels = labels
         self.level = level
         self.rng = rng
-        self._prior: Array | None = None
-        self._prior_draws: Array | None = None
-        self._draws: Array | None = None
+        self._shift: Shift | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the constructor; `target` is the one that was given.
@@ -192,7 +199,9 @@ class PriorShift(ScoreMap):
 
         It is a number for 1-D scores, and an array for a matrix.
         """
-        return self._target_parameter if self._prior is None else self._class_shares(self._prior)
+        if self._shift is None or self._shift.target is None:
+            return self._target_parameter
+        return self._class_shares(self._shift.target)
 
     @property
     def low(self) -> Any:
@@ -251,7 +260,6 @@ class PriorShift(ScoreMap):
             weight = data.weight * (1.0 if data.counts else data.weight.sum() / np.square(data.weight).sum())
         if score.ndim == 1 or score.shape[1] == 2:
             score, weight = _grouped(score, weight)
-        self._prior_draws = self._draws = None
         self.calibrator_, labelled = self.calibrator, None
         if source is not None:
             template = self.calibrator or _default_calibrator(source[0], self.labels)
@@ -262,35 +270,33 @@ class PriorShift(ScoreMap):
         size = len(self.classes_)
         probability = self._source_probability(score)
         if (known := self._known(size)) is not None:
-            self._log_ratio, self._prior = known
-            if self._prior is None:
-                self._prior = weight @ softmax(_log(probability) + self._log_ratio) / self.n_
+            if known.target is None:
+                known = known._replace(target=weight @ softmax(_log(probability) + known.log_ratio) / self.n_)
+            self._shift = known
             return self
         if (target := self._shares("target", self._target_parameter, size)) is not None:
-            self._prior, self._log_ratio = target, _matched(probability, weight, target)
+            self._shift = Shift(_matched(probability, weight, target), target)
             return self
-        train = self._shares("train", self.train, size)
+        given = self._shares("train", self.train, size)
         if labelled is None and self.calibrator_ is not None:
             labelled = self.calibrator_._rows()
-        train_parameter = train
-        if train is None:
-            if labelled is None:
-                hint = "or labelled rows of that population as source="
-                raise InputError("train", "be given", None, hint=hint)
-            train = _frequencies(labelled)
+        if given is None and labelled is None:
+            hint = "or labelled rows of that population as source="
+            raise InputError("train", "be given", None, hint=hint)
+        train = _frequencies(labelled) if given is None else given  # type: ignore[arg-type]
         sources = [(probability, train)]
         if self.calibrator_ is not None and labelled is not None:
             mapped = replace(labelled, score=self.calibrator_.predict_proba(labelled.score))
-            sources = _spread(list(_refitted(mapped, probability, train_parameter, rng)), self.level)
+            sources = _spread(list(_refitted(mapped, probability, given, rng)), self.level)
         elif self.calibrator_ is not None:
-            sources = _spread(list(_band_draws(self.calibrator_, score, probability, train, rng)), self.level)
-        self._prior = softmax(_mode(probability / train, weight, 0.0)[0])
-        self._log_ratio = _log(self._prior) - np.log(train)
+            bounds = _class_bounds(self.calibrator_, score, BAND_LEVEL)
+            sources = _spread([(p, train) for p in _band_draws(bounds, probability, rng)], self.level)
+        prior = softmax(_mode(probability / train, weight, 0.0)[0])
         each = -(-DRAWS // len(sources))
-        drawn = [_drawn(p / prior, weight, each, rng) for p, prior in sources]
-        self._prior_draws = np.concatenate(drawn)
+        drawn = [_drawn(p / base, weight, each, rng) for p, base in sources]
         pairs = zip(drawn, sources, strict=True)
-        self._draws = np.concatenate([_log(prior) - np.log(base) for prior, (_, base) in pairs])
+        draws = np.concatenate([_log(priors) - np.log(base) for priors, (_, base) in pairs])
+        self._shift = Shift(_log(prior) - np.log(train), prior, np.concatenate(drawn), draws)
         return self
 
     @inputs.helpful
@@ -317,9 +323,8 @@ class PriorShift(ScoreMap):
         >>> shift.predict_proba([[0.6, 0.2, 0.2]]).round(2)
         array([[0.26, 0.21, 0.53]])
         """
-        score = inputs.unlabelled(y_prob).score.astype(np.float64)
-        fitted = self._fitted(score)
-        probability = softmax(_log(fitted._source_probability(score)) + fitted._log_ratio)
+        score, fitted, shift = self._applied(y_prob)
+        probability = softmax(_log(fitted._source_probability(score)) + shift.log_ratio)
         return probability[:, 1] if score.ndim == 1 else probability
 
     @inputs.helpful
@@ -353,40 +358,28 @@ class PriorShift(ScoreMap):
         True
         """
         level = inputs.level(level)
-        score = inputs.unlabelled(y_prob).score.astype(np.float64)
-        fitted = self._fitted(score)
+        score, fitted, shift = self._applied(y_prob)
         log = _log(fitted._source_probability(score))
-        middle = _logit(softmax(log + fitted._log_ratio))
+        middle = _logit(softmax(log + shift.log_ratio))
         ends = np.stack([middle, middle])
-        if fitted._draws is not None:
-            step = max(1, MOST_NUMBERS // fitted._draws.size)
+        if shift.draws is not None:
+            step = max(1, MOST_NUMBERS // shift.draws.size)
             for a in range(0, len(log), step):
-                drawn = _logit(softmax(log[a : a + step, None] + fitted._draws))
+                drawn = _logit(softmax(log[a : a + step, None] + shift.draws))
                 ends[:, a : a + step] = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=1)
         square = (ends - middle) ** 2 * (np.sign(ends - middle) == np.array([-1, 1])[:, None, None])
         if fitted.calibrator_ is not None:
-            bounds = fitted.calibrator_.predict_interval(score, level)
-            if score.ndim == 1:
-                bounds = _class_bounds(bounds[0], bounds[1])
-            centre = _logit(np.exp(log))
+            bounds, centre = _class_bounds(fitted.calibrator_, score, level), _logit(np.exp(log))
             square += np.stack([_logit(end) - centre for end in bounds]) ** 2
         distance = np.sqrt(square)
         low, high = (1 / (1 + np.exp(-end)) for end in (middle - distance[0], middle + distance[1]))
         return (low[:, 1], high[:, 1]) if score.ndim == 1 else (low, high)
 
     def _saved(self) -> SavedPriorShift:
-        fitted = self._fitted()
-        return SavedPriorShift(
-            classes=tuple(fitted.classes_),
-            vector=fitted._vector,
-            n=fitted.n_,
-            level=self.level,
-            log_ratio=fitted._log_ratio,
-            target=fitted._prior,
-            prior_draws=fitted._prior_draws,
-            draws=fitted._draws,
-            calibrator=None if fitted.calibrator_ is None else fitted.calibrator_._saved(),
-        )
+        fitted, shift = self._fitted()
+        calibrator = None if fitted.calibrator_ is None else fitted.calibrator_._saved()
+        about = tuple(fitted.classes_), fitted._vector, fitted.n_, self.level
+        return SavedPriorShift(*about, *shift, calibrator)
 
     @classmethod
     def _restored(cls, saved: SavedPriorShift) -> Self:
@@ -394,8 +387,7 @@ class PriorShift(ScoreMap):
         restored = cls(calibrator=calibrator, labels=saved.classes, level=saved.level)
         restored.classes_, restored.calibrator_ = saved.classes, calibrator
         restored._vector, restored.n_ = saved.vector, saved.n
-        restored._log_ratio, restored._prior = saved.log_ratio, saved.target
-        restored._prior_draws, restored._draws = saved.prior_draws, saved.draws
+        restored._shift = Shift(*(getattr(saved, name) for name in Shift._fields))
         return restored
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -407,7 +399,7 @@ class PriorShift(ScoreMap):
     def __repr__(self) -> str:
         params = self.get_params()
         values = {name: params[name] for name in ("train", "target", "sampling", "class_weight")}
-        if self._prior_draws is not None and self._vector:
+        if self._shift is not None and self._shift.draws is not None and self._vector:
             values |= {name: round(getattr(self, name), 2) for name in ("target", "low", "high")}
         shown = (f"{name}={value!r}" for name, value in values.items() if value is not None)
         return f"PriorShift({', '.join(shown)})"
@@ -415,33 +407,38 @@ class PriorShift(ScoreMap):
     # --- private ---
 
     def _printed(self) -> Iterator[Block]:
-        known = "the parameters are sufficient, fit() is not needed"
-        unfitted = known if self.__sklearn_is_fitted__() else "not fitted"
-        yield "prior shift", "fitted" if hasattr(self, "_log_ratio") else unfitted
-        if not hasattr(self, "_log_ratio"):
+        if self._shift is None:
+            known = "the parameters are sufficient, fit() is not needed"
+            yield "prior shift", known if self.__sklearn_is_fitted__() else "not fitted"
             return
+        yield "prior shift", "fitted"
         yield "data", sample_size(self.n_)
         low, high, prior = (np.atleast_1d(end) for end in (self.low, self.high, self.target))
         shares = [f"{p:.3f} ({a:.3f} to {b:.3f})" for p, a, b in zip(prior, low, high, strict=True)]
         yield ("target share" if self._vector else "target shares"), few_of(shares, 6)
-        if self._draws is not None and self.calibrator_ is None:
+        if self._shift.draws is not None and self.calibrator_ is None:
             yield "The intervals assume that the scores are calibrated in the training population."
 
     def _steps(self) -> Sequence[Form]:
         """Return the map of the calibrator, if there is one, and the shift of the log-odds."""
-        fitted = self._fitted()
-        if len(fitted._log_ratio) > 2:
-            raise InputError("calibrator", "map one score", got=f"{len(fitted._log_ratio)} classes")
+        fitted, shift = self._fitted()
+        if len(shift.log_ratio) > 2:
+            raise InputError("calibrator", "map one score", got=f"{len(shift.log_ratio)} classes")
         first = [] if fitted.calibrator_ is None else fitted.calibrator_._steps()
-        return [*first, Formula(shift=float(fitted._log_ratio[1] - fitted._log_ratio[0]))]
+        return [*first, Formula(shift=float(shift.log_ratio[1] - shift.log_ratio[0]))]
 
-    def _fitted(self, score: Array | None = None) -> Self:
+    def _applied(self, y_prob: ArrayLike) -> tuple[Array, Self, Shift]:
+        """Return validated scores, the estimator that applies to them, and its shift."""
+        score = inputs.unlabelled(y_prob).score.astype(np.float64)
+        return score, *self._fitted(score)
+
+    def _fitted(self, score: Array | None = None) -> tuple[Self, Shift]:
         """Return the estimator itself, or one that is made of its parameters if these are sufficient."""
-        if hasattr(self, "_log_ratio"):
+        if self._shift is not None:
             if score is not None and score.shape[1:] != (() if self._vector else (len(self.classes_),)):
                 rule = "be a vector" if self._vector else f"have {len(self.classes_)} columns"
                 raise InputError("y_prob", rule, score.shape, got=f"shape {score.shape}")
-            return self
+            return self, self._shift
         columns = None if score is None or score.ndim == 1 else score.shape[1]
         if score is None:  # without scores, more than two frequencies show that scores have columns
             parameters = (self.train, self._target_parameter, self.sampling, self.class_weight)
@@ -452,8 +449,7 @@ class PriorShift(ScoreMap):
         fitted._set_classes(columns)
         if (known := fitted._known(len(fitted.classes_))) is None:
             raise NotFittedError
-        fitted._log_ratio, fitted._prior = known
-        return fitted
+        return fitted, known
 
     def _set_classes(self, columns: int | None) -> None:
         """Store the classes, and whether scores are 1-D (`columns` is None)."""
@@ -472,12 +468,12 @@ class PriorShift(ScoreMap):
             score = self.calibrator_.predict_proba(score)
         return np.stack([1 - score, score], axis=1) if score.ndim == 1 else score
 
-    def _known(self, size: int) -> tuple[Array, Array | None] | None:
-        """Return log ratios and class frequencies of the target population; None if `fit` estimates them."""
+    def _known(self, size: int) -> Shift | None:
+        """Return the shift that the parameters determine; None if `fit` estimates it."""
         train = self._shares("train", self.train, size)
         target = self._shares("target", self._target_parameter, size)
         if self.sampling is None and self.class_weight is None:
-            return None if train is None or target is None else (np.log(target / train), target)
+            return None if train is None or target is None else Shift(np.log(target / train), target)
         if self.sampling is not None and self.class_weight is not None:
             raise InputError("sampling and class_weight", "not be given together")
         if isinstance(self.class_weight, str):
@@ -489,10 +485,10 @@ class PriorShift(ScoreMap):
             name = "sampling" if self.class_weight is None else "class_weight"
             rate = self._numbers(name, getattr(self, name), size)
         if target is None:
-            return -np.log(rate), train
+            return Shift(-np.log(rate), train)
         if train is None:
             raise InputError("train", "be given where both target and what training changed are", None)
-        return np.log(target / (train * rate)), target
+        return Shift(np.log(target / (train * rate)), target)
 
     def _shares(self, name: str, value: Any, size: int) -> Array | None:
         """Return class frequencies that sum to 1; None if there are none."""
@@ -525,12 +521,13 @@ class PriorShift(ScoreMap):
 
     def _end(self, share: float) -> Any:
         """Return an end of the interval of the estimated frequencies, which contains the estimate."""
-        if not hasattr(self, "_log_ratio"):
+        if self._shift is None:
             raise NotFittedError
-        if self._prior is None or self._prior_draws is None:
+        prior, draws = self._shift.target, self._shift.prior_draws
+        if prior is None or draws is None:
             return self.target
-        end = np.quantile(self._prior_draws, share, axis=0)
-        return self._class_shares((np.minimum if share < 0.5 else np.maximum)(end, self._prior))
+        end = np.quantile(draws, share, axis=0)
+        return self._class_shares((np.minimum if share < 0.5 else np.maximum)(end, prior))
 
 
 def _default_calibrator(y_prob: Any, labels: Any) -> Calibrator:
@@ -569,23 +566,18 @@ def _refits(numbers: int) -> int:
     return int(np.clip(MOST_NUMBERS // numbers, MIN_REFITS, REFITS))
 
 
-def _band_draws(
-    calibrator: Calibrator, score: Array, probability: Array, train: Array, rng: np.random.Generator
-) -> Iterator[tuple[Array, Array]]:
+def _band_draws(bounds: tuple[Array, Array], probability: Array, rng: np.random.Generator) -> Iterator[Array]:
     """Yield probabilities of a calibrator that deviate by its band, equally at all scores of a class.
 
     Deviations that are equal at all scores move the estimated frequencies most.
     """
-    low, high = calibrator.predict_interval(score, BAND_LEVEL)
-    if score.ndim == 1:
-        low, high = _class_bounds(low, high)
     middle, deviate = _logit(probability), NormalDist().inv_cdf((1 + BAND_LEVEL) / 2)
-    below, above = (middle - _logit(low)) / deviate, (_logit(high) - middle) / deviate
+    below, above = (np.abs(_logit(end) - middle) / deviate for end in bounds)
     for z in rng.standard_normal((_refits(probability.size), probability.shape[1])):
         if probability.shape[1] == 2:
             z = np.array([-z[1], z[1]])
         p = 1 / (1 + np.exp(-(middle + z * np.where(z > 0, above, below))))
-        yield p / p.sum(axis=1, keepdims=True), train
+        yield p / p.sum(axis=1, keepdims=True)
 
 
 def _spread(sources: list[tuple[Array, Array]], level: float) -> list[tuple[Array, Array]]:
@@ -612,8 +604,11 @@ def _logit(probability: Array) -> Array:
     return log_odds(probability, NEAREST)
 
 
-def _class_bounds(low: Array, high: Array) -> tuple[Array, Array]:
-    """Return the ends for both classes from those of the positive class."""
+def _class_bounds(calibrator: Calibrator, score: Array, level: float) -> tuple[Array, Array]:
+    """Return the ends of the calibrator's intervals for every class, (rows, classes) each."""
+    low, high = calibrator.predict_interval(score, level)
+    if score.ndim == 2:
+        return low, high
     return np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
 
 
