@@ -75,6 +75,11 @@ class LogOddsCells:
         """Return the binomial log likelihood, up to a constant, of log-odds (..., cells)."""
         return odds @ self.successes - softplus(odds) @ self.trials
 
+    def information(self, odds: Array) -> Array:
+        """Return the information of each cell on its log-odds, (..., cells)."""
+        q = expit(odds)
+        return self.trials * q * (1 - q)
+
 
 def step_weights(trials: Array, successes: Array, odds: Array, *, sure: bool) -> tuple[Array, Array]:
     """Return negative curvature and gradient of the log likelihood at log-odds, for a step towards the mode.

@@ -187,9 +187,7 @@ def modes(cells: LogOddsCells, offset: Array, basis: Array, start: Array) -> tup
 
 def _information(cells: LogOddsCells, phi: Array, odds: Array) -> list[Array]:
     """Return the information matrices of features (shared, or of each component) at log-odds."""
-    q = expit(odds)
-    weight = cells.trials * q * (1 - q)
-    return list(np.matmul(np.swapaxes(phi, -1, -2) * weight[:, None], phi))
+    return list(np.matmul(np.swapaxes(phi, -1, -2) * cells.information(odds)[:, None], phi))
 
 
 def _half_log_det(precision: Array) -> Array:
@@ -218,8 +216,7 @@ def time_variables(cells: LogOddsCells, odds: Array) -> dict[str, TimeVariable]:
     """
     cumulative_sums = np.cumsum(cells.trials)
     rank = TimeVariable(cells.x, (cumulative_sums - cells.trials / 2) / cumulative_sums[-1])
-    q = expit(odds)
-    information = cells.trials * q * (1 - q)
+    information = cells.information(odds)
     # Sums up to the middle of each cell, so that both ends are treated symmetrically.
     upto = np.cumsum(information) - information / 2
     ends = np.array([INFORMATION_TAIL, 1 - INFORMATION_TAIL]) * information.sum()
@@ -236,6 +233,8 @@ def smooth(
     First, all components of a block share one quadratic expansion of the likelihood, at the posterior mean
     log-odds. Then those with enough posterior weight are fitted individually.
     """
+    if cells.x.size <= 2:
+        return [], {}
     logs = [np.logaddexp.reduce(block.log) for block in parametric_blocks]
     likeliest = 1 + int(np.argmax(logs[1:]))
     no_noise = LOG_ODDS.probability_of_no_label_noise
@@ -330,10 +329,9 @@ def _fit_by_expansion(
     Every parametric shape is combined with every spectrum. The system of the cosines is solved once for each
     spectrum; each shape then adds a few features (Schur complement).
     """
-    q = expit(centre)
-    weight = cells.trials * q * (1 - q)
+    weight = cells.information(centre)
     square = (phi.T * weight) @ phi
-    target = phi.T @ (weight * (centre - offset) + cells.successes - cells.trials * q)
+    target = phi.T @ (weight * (centre - offset) + cells.successes - cells.trials * expit(centre))
     n_features = shapes.shape[1]
     cosine_precision = square[n_features:, n_features:] * (spread[:, :, None] * spread[:, None]) + np.eye(
         spread.shape[1]

@@ -141,11 +141,9 @@ def smooth_average(residuals: Residuals) -> LogOddsMixture:
     """Average over the components with a smooth part alone, where there are more than two cells."""
     cells = LogOddsCells.of(residuals)
     blocks = parametric(cells)
-    times: dict[str, TimeVariable] = {}
-    if cells.x.size > 2:
-        blocks, times = smooth(cells, blocks)
+    smooth_blocks, times = smooth(cells, blocks)
     at = _places(cells)
-    weight, mean, sd = _global_terms(blocks, times, at, 1.0)
+    weight, mean, sd = _global_terms(smooth_blocks or blocks, times, at, 1.0)
     return LogOddsMixture(cells, at, weight, mean, sd, len(weight))
 
 
@@ -157,10 +155,8 @@ def model_average(residuals: Residuals, *, scattered: bool = False) -> LogOddsMi
     """
     cells = LogOddsCells.of(residuals)
     blocks = parametric(cells)
-    times: dict[str, TimeVariable] = {}
-    if cells.x.size > 2:
-        smooth_blocks, times = smooth(cells, blocks)
-        blocks += smooth_blocks
+    smooth_blocks, times = smooth(cells, blocks)
+    blocks += smooth_blocks
     global_log = np.logaddexp.reduce(np.concatenate([block.log for block in blocks]))
     local = [partition_average(cells)]
     if scattered or has_few_scores(residuals[residuals.mass > 0]):
