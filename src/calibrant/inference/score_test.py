@@ -165,19 +165,18 @@ class _DistinctVectors(NamedTuple):
     @classmethod
     def of(cls, rows: Simplex) -> _DistinctVectors:
         """Merge rows with equal score vectors."""
-        start = np.flatnonzero(np.diff(rows.group, prepend=-1))
+        start = rows.first_of_vectors
         weight, square = (np.add.reduceat(each, start) for each in (rows.weight, rows.square))
         row_counts = np.maximum(np.rint(weight * weight / square), 1.0)
         unit = weight / row_counts
         score = rows.score[start]
-        label_counts = np.zeros(score.shape)
-        np.add.at(label_counts, (rows.group - rows.group[0], rows.code), rows.weight)
-        return cls(score / score.sum(axis=1, keepdims=True), label_counts / unit[:, None], row_counts, unit)
+        label_counts = rows.label_weights() / unit[:, None]
+        return cls(score / score.sum(axis=1, keepdims=True), label_counts, row_counts, unit)
 
 
 def _slopes(rows: Simplex, blocks: Blocks, rng: np.random.Generator, sims: int) -> Array:
     """Return gradients at H0 (data sets, parameters); the last data set is the observed one."""
-    start = np.flatnonzero(np.diff(rows.group, prepend=-1))
+    start = rows.first_of_vectors
     count, k = len(start), rows.n_classes
     times = min(sims, max(MIN_SIMULATIONS, SIMULATED // (count * k)))
     step = max(1, min(max(MIN_BLOCK, count // MAX_PARTS), MAX_NUMBERS // (times * k)))

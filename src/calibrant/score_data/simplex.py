@@ -122,6 +122,23 @@ class Simplex:
         deviation = each - mean
         return mean, float(np.sqrt(self.square @ (deviation * deviation))) / self.n
 
+    @property
+    def first_of_vectors(self) -> Array:
+        """First row of each distinct score vector."""
+        return np.flatnonzero(np.diff(self.group, prepend=-1))
+
+    def label_weights(self) -> Array:
+        """Return the weight of the rows of each label, (distinct score vectors, classes)."""
+        total = np.zeros((self.first_of_vectors.size, self.n_classes))
+        np.add.at(total, (self.group - self.group[0], self.code), self.weight)
+        return total
+
+    def residuals(self, probability: Array) -> Array:
+        """Return the residuals (one-hot label minus probability), (rows, classes)."""
+        residual = -probability
+        residual[np.arange(len(residual)), self.code] += 1
+        return residual
+
     def folds(self, count: int) -> list[slice]:
         """Split the rows into folds of about equal weight, without separating equal score vectors."""
         ends = np.cumsum(self.weight)

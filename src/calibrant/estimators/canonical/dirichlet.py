@@ -131,12 +131,8 @@ class _Neighbours:
 
     @classmethod
     def of(cls, rows: Simplex) -> _Neighbours:
-        group = rows.group - rows.group[0]
-        start = np.flatnonzero(np.diff(group, prepend=-1))
-        score = rows.score[start]
-        mass = np.zeros(score.shape)
-        np.add.at(mass, (group, rows.code), rows.weight)
-        return cls(score, np.log(np.maximum(score, least_of(score))), mass)
+        score = rows.score[rows.first_of_vectors]
+        return cls(score, np.log(np.maximum(score, least_of(score))), rows.label_weights())
 
     def peaks(self, h: float) -> Array:
         """Return the log normalisation constant of the Dirichlet density of each vector."""

@@ -70,8 +70,7 @@ class Skce(Estimator):
         total = pairs = 0.0
         for fold in rows.folds(max(1, round(rows.n / self.block))):
             p, weight, square = rows.score[fold], rows.weight[fold], rows.square[fold]
-            rest = -p
-            rest[np.arange(len(p)), rows.code[fold]] += 1
+            rest = rows[fold].residuals(p)
             each = rest * weight[:, None]
             total += float(np.sum(each * (kernel(p, bandwidth) @ each)) - square @ (rest * rest).sum(axis=1))
             pairs += float(weight.sum() ** 2 - square.sum())

@@ -85,9 +85,7 @@ class Likelihood:
         b, code, weight = self.blocks, self.rows.code[rows], self.rows.weight[rows]
         i = np.arange(len(code))
         value = float(weight @ np.log(np.maximum(q[i, code], 1e-300)))
-        residual = -q
-        residual[i, code] += 1
-        residual *= weight[:, None]
+        residual = self.rows[rows].residuals(q) * weight[:, None]
         by_class = np.einsum("nk,nkj->kj", residual, at.by_class)
         gradient[: b.shared_by_class] += by_class[:, : b.shared_by_class].sum(axis=0)
         for r in range(2):

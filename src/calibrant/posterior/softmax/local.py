@@ -117,7 +117,7 @@ def choose_bandwidth(rows: Simplex, x: Array, folds: int) -> BandwidthChoice | N
     """Choose bandwidth and weight by the Brier score of held-out predictions; None without neighbours."""
     n_rows = min(CHOICE_ROWS, len(x))
     choice_rows, x_rows = rows[:n_rows], x[:n_rows]
-    residual = residuals_of(choice_rows, x_rows)
+    residual = choice_rows.residuals(x_rows)
     best, best_gain = None, -np.inf
     for j, each in enumerate(kernel_sums(rows, x, folds, WIDEST, BANDWIDTHS, n_rows)):
         mass = each[:, -1]
@@ -134,13 +134,6 @@ def choose_bandwidth(rows: Simplex, x: Array, folds: int) -> BandwidthChoice | N
     return best
 
 
-def residuals_of(rows: Simplex, x: Array) -> Array:
-    """Return the residuals (one-hot label minus prediction), (rows, classes)."""
-    residual = -x
-    residual[np.arange(len(x)), rows.code] += 1
-    return residual
-
-
 def kernel_sums(rows: Simplex, x: Array, folds: int, width: float, steps: int, n_rows: int) -> Array:
     """Return kernel sums over the rows of other folds, (steps, n_rows, classes + 1).
 
@@ -148,7 +141,7 @@ def kernel_sums(rows: Simplex, x: Array, folds: int, width: float, steps: int, n
     each bandwidth; each bandwidth is smaller than the one before by a factor sqrt(2).
     """
     location = whitened_log_ratios(rows)
-    weighted = np.column_stack([residuals_of(rows, x), np.ones(len(x))]) * rows.weight[:, None]
+    weighted = np.column_stack([rows.residuals(x), np.ones(len(x))]) * rows.weight[:, None]
     out = np.zeros((steps, n_rows, weighted.shape[1]))
     size = max(1, MAX_DISTANCES // len(x))
     for fold in rows.folds(folds):

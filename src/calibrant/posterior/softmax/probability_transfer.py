@@ -139,8 +139,7 @@ def _net_transfer(rows: Simplex, x: Array) -> tuple[Array, Array]:
         chunk = slice(a, a + step)
         q, p = x[chunk], rows.score[chunk]
         d = q - p
-        residual = -q
-        residual[np.arange(len(q)), rows.code[chunk]] += 1
+        residual = rows[chunk].residuals(q)
         lost, gained = np.maximum(-d, 0.0), np.maximum(d, 0.0)
         size = np.abs(d).sum(axis=1) / 2
         inverse_size = np.divide(1.0, size, out=np.zeros(len(q)), where=size > ROUNDING_GAP)
