@@ -16,7 +16,7 @@ from calibrant.curves.histogram import TAIL
 from calibrant.curves.shown import DrawnOnAxes
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.curve import THRESHOLDS
-from calibrant.decisions.interval import CostIntervals
+from calibrant.decisions.interval import cost_intervals
 from calibrant.decisions.regret import Regret, regret_of
 from calibrant.inference.interval_estimate import Extended
 from calibrant.inputs import Serializable
@@ -182,11 +182,8 @@ class Decision(Printed, Serializable):
     @classmethod
     def of(cls, task: CalibrationTask, cost: Cost, *, level: float, seed: int) -> Decision:
         """Estimate the regret and the best threshold."""
-        if cost.threshold is None:
-            return cls(regret_of(task, cost, level=level, seed=seed))
-        intervals = CostIntervals.of(task, cost, level)
-        regret = regret_of(task, cost, level=level, seed=seed, intervals=intervals)
-        return cls(regret, best_threshold_of(task, cost, level=level, intervals=intervals))
+        regret = regret_of(task, cost, level=level, seed=seed)
+        return cls(regret, None if cost.threshold is None else best_threshold_of(task, cost, level=level))
 
     def _printed(self) -> Iterator[Block]:
         yield from self.regret._printed()
@@ -247,14 +244,12 @@ class Decision(Printed, Serializable):
 
 
 @one_blas_thread()
-def best_threshold_of(
-    task: CalibrationTask, cost: Cost, *, level: float, intervals: CostIntervals | None = None
-) -> BestThreshold:
+def best_threshold_of(task: CalibrationTask, cost: Cost, *, level: float) -> BestThreshold:
     """Choose the threshold of least expected cost, and evaluate such choices on held-out rows."""
     check_level(level)
     assert cost.threshold is not None
     given = cost.threshold
-    lines, decisions, estimate = intervals or CostIntervals.of(task, cost, level)
+    lines, decisions, estimate = cost_intervals(task, cost, level)
     score = decisions.groups.score
     ((first,),) = lines.first(decisions.groups.mass[None], decisions.curve[None], score)
     frequency, share = decisions.draws

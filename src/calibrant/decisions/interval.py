@@ -14,7 +14,7 @@ from calibrant.decisions.binary import BinaryDecisions, CostLines, Gain
 from calibrant.decisions.cost import Cost
 from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.score_data import Array
-from calibrant.tasks import CalibrationTask
+from calibrant.tasks import CalibrationTask, cached_on_task
 
 # Sets of normal deviates for a simultaneous band, and their seed.
 BAND_DATA_SETS, SEED = 1000, 20240714
@@ -59,12 +59,13 @@ class CostIntervals(NamedTuple):
     decisions: BinaryDecisions
     regret: RegretIntervals
 
-    @classmethod
-    def of(cls, task: CalibrationTask, cost: Cost, level: float) -> CostIntervals:
-        """Estimate the regret of the scores at this cost."""
-        lines = CostLines.of(cost)
-        decisions = BinaryDecisions.of(task, lines.changes)
-        return cls(lines, decisions, regret_intervals(decisions, lines, level))
+
+@cached_on_task
+def cost_intervals(task: CalibrationTask, cost: Cost, level: float) -> CostIntervals:
+    """Estimate the regret of the scores at this cost."""
+    lines = CostLines.of(cost)
+    decisions = BinaryDecisions.of(task, lines.changes)
+    return CostIntervals(lines, decisions, regret_intervals(decisions, lines, level))
 
 
 def regret_intervals(

@@ -14,7 +14,7 @@ import numpy as np
 from calibrant.decisions.binary import BinaryDecisions, CostLines, recalibrated
 from calibrant.decisions.canonical import CanonicalDecisions
 from calibrant.decisions.cost import Cost
-from calibrant.decisions.interval import CostIntervals
+from calibrant.decisions.interval import CostIntervals, cost_intervals
 from calibrant.inference.null import simulated_residuals
 from calibrant.inference.result import Null
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable, class_labels, generator
@@ -202,16 +202,14 @@ def cost_of(
 
 
 @one_blas_thread()
-def regret_of(
-    task: CalibrationTask, cost: Cost, *, level: float, seed: int, intervals: CostIntervals | None = None
-) -> Regret:
+def regret_of(task: CalibrationTask, cost: Cost, *, level: float, seed: int) -> Regret:
     """Estimate the decision regret of the scores of a task."""
     check_level(level)
     rng = generator(seed)
     if task.notion.canonical:
         parts = _canonical_fields(task, cost, level, rng)
     else:
-        parts = _binary_fields(task, intervals or CostIntervals.of(task, cost, level), rng)
+        parts = _binary_fields(task, cost_intervals(task, cost, level), rng)
     cautions = tuple(
         f"the action {name!r} costs at least as much as another one in every class" for name in cost.dominated
     )
