@@ -13,7 +13,7 @@ index (ICI), is the calibration error.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -29,7 +29,7 @@ from calibrant.parallel import one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds.cells import expit, log_odds, nearest, softplus
 from calibrant.score_data import Array, Cells, ScoreData
-from calibrant.score_data.clusters import are_independent, effective_clusters
+from calibrant.score_data.clusters import effective_clusters
 from calibrant.tasks import CalibrationTask
 
 # Quantiles of the absolute gap, by definition.
@@ -134,15 +134,8 @@ def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) ->
     level = inputs.level(level)
     rows = OutcomeRows.of(task)
     deviate = interval_deviate(level, rows.clusters)
-    observed, expected = (
-        float(rows.weight @ array / rows.weight.sum()) for array in (rows.outcome, rows.score)
-    )
-    ratio, intercept, slope = None, None, None
-    missing = []
-    if expected > 0:
-        ratio = rows.ratio(observed, expected, level)
-    else:
-        missing.append("no O/E, since every score is 0")
+    ratio, intercept, slope = rows.ratio(level), None, None
+    missing = [] if ratio else ["no O/E, since every score is 0"]
     if why := rows.missing_regression():
         missing.append(f"no intercept and no slope, since {why}")
     else:
@@ -153,8 +146,8 @@ def clinical_of(task: CalibrationTask, *, level: float = 0.95, seed: int = 0) ->
             missing.append(f"no slope, since {why or 'scores all but separate the outcomes'}")
     e50, e90 = _gap_quantiles(task, level, seed)
     return Clinical(
-        rows.n * observed, rows.n * expected, ratio, intercept, slope, e50, e90, level, "; ".join(missing),
-        rows.clipped, rows.least, rows.from_cells,
+        rows.n * rows.observed, rows.n * rows.expected, ratio, intercept, slope, e50, e90, level,
+        "; ".join(missing), rows.clipped, rows.least, rows.from_cells,
     )  # fmt: skip
 
 
@@ -170,15 +163,9 @@ def oe_ratio_of(task: CalibrationTask, *, level: float, conditional: bool = Fals
     >>> print(oe_ratio_of(CalibrationTask.of(data, get_notion("binary")), level=0.95))
     1.00 (0.61 to 1.65)
     """
-    rows = OutcomeRows.of(task)
-    observed, expected = (
-        float(rows.weight @ array / rows.weight.sum()) for array in (rows.outcome, rows.score)
-    )
-    if expected <= 0:
-        return None
-    if task.clusters == 1 and not conditional:
-        return IntervalEstimate(observed / expected, 0.0, np.inf)
-    return rows.ratio(observed, expected, level)
+    ratio = OutcomeRows.of(task).ratio(level)
+    unbounded = ratio and task.clusters == 1 and not conditional
+    return replace(ratio, low=0.0, high=np.inf) if unbounded else ratio
 
 
 def auc_of(task: CalibrationTask, *, level: float) -> IntervalEstimate | None:
@@ -251,9 +238,7 @@ class OutcomeRows:
         score, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
         counts = problem.counts
         square = weight if counts else np.broadcast_to(next(problem.squared().rows())[2], weight.shape)
-        cells, cluster, n = isinstance(problem, Cells), task.cluster, float(problem.n)
-        if cluster is not None and are_independent(cluster, task.weight, counts=task.counts):
-            cluster = None
+        cells, cluster, n = isinstance(problem, Cells), task.dependent_cluster, float(problem.n)
         clusters = np.inf if cluster is None else effective_clusters(cluster, task.weight)
         least, clipped = nearest(score), 0.0
         if score.min() <= 0 or score.max() >= 1:
@@ -280,8 +265,21 @@ class OutcomeRows:
             return "scores separate the outcomes perfectly"
         return ""
 
-    def ratio(self, observed: float, expected: float, level: float) -> IntervalEstimate:
-        """Return the O:E ratio with its interval; the upper end is at most 1 / expected."""
+    @property
+    def observed(self) -> float:
+        """Share of positive outcomes."""
+        return float(self.weight @ self.outcome / self.weight.sum())
+
+    @property
+    def expected(self) -> float:
+        """Mean score."""
+        return float(self.weight @ self.score / self.weight.sum())
+
+    def ratio(self, level: float) -> IntervalEstimate | None:
+        """Return the O:E ratio with its interval, at most 1 / expected; None if every score is 0."""
+        observed, expected = self.observed, self.expected
+        if expected <= 0:
+            return None
         ratio = observed / expected
         if observed in (0.0, 1.0):
             low, high = clopper_pearson(np.array(observed), np.array(min(self.n, self.clusters)), level)

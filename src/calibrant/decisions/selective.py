@@ -20,7 +20,7 @@ from calibrant import inputs
 from calibrant.curves.band import clopper_pearson
 from calibrant.curves.shown import DrawnOnAxes
 from calibrant.decisions.interval import simultaneous_deviate
-from calibrant.inference.interval import first_of_each
+from calibrant.inference.interval import means_by_score
 from calibrant.inference.interval_estimate import IntervalBounds, IntervalEstimate, interval_deviate
 from calibrant.inputs import ROUNDING, InputError, Serializable, is_number, stream
 from calibrant.inputs.codec import (
@@ -39,7 +39,7 @@ from calibrant.inputs.wording import brief_size, number, percent, sample_size, s
 from calibrant.parallel import cached_property, one_blas_thread
 from calibrant.posterior import posterior_of
 from calibrant.score_data import Array, ScoreData
-from calibrant.score_data.clusters import are_independent, effective_clusters
+from calibrant.score_data.clusters import effective_clusters
 from calibrant.tasks import CalibrationTask, get_notion
 
 # Maximum number of thresholds of a curve, the number of thresholds at which the covariance is computed, and
@@ -319,13 +319,9 @@ class _ConfidenceLevels:
         score = sums.origin + np.divide(sums.ws, sums.w, out=np.zeros(sums.w.shape), where=sums.w > 0)
         confidence = score[occupied]
         points = posterior_of(task).points(0)
-        # Average the gaps of points with equal scores, so that rounding does not select one of them.
-        first = first_of_each(points.score)
-        mass = np.add.reduceat(points.mass, first)
-        knots, gaps = (np.add.reduceat(points.mass * x, first) / mass for x in (points.score, points.gap))
-        gap = np.interp(confidence, knots, gaps)
-        cluster, rows, clusters = task.cluster, None, np.inf
-        if cluster is not None and not are_independent(cluster, task.weight, counts=task.counts):
+        gap = np.interp(confidence, *means_by_score(points, points.gap))
+        rows, clusters = None, np.inf
+        if (cluster := task.dependent_cluster) is not None:
             row_confidence, outcome, weight = np.broadcast_arrays(*next(problem.rows()))
             level = confidence.size - 1 - np.searchsorted(confidence[::-1], row_confidence)
             rows, clusters = (level, outcome, weight, cluster), effective_clusters(cluster, task.weight)

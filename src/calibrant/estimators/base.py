@@ -330,11 +330,13 @@ def measure(task: CalibrationTask, estimator: EstimatorLike, norm: Norm) -> floa
     return task.notion.combine(errors_of(task, chosen, norm), norm, task.shares)
 
 
-def errors_of(task: CalibrationTask, estimator: Estimator, norm: Norm) -> Array:
-    """Return the error of each problem."""
+def errors_of(
+    task: CalibrationTask, estimator: Estimator, norm: Norm, posterior: Posterior | None = None
+) -> Array:
+    """Return the error of each problem; a posterior that is computed already is used."""
     related = task.designs is not None or task.notion.classes is not ClassRelation.EXCLUSIVE
-    if related and estimator.from_posterior:
-        posterior = posterior_of(task)
+    if estimator.from_posterior and (related or posterior is not None):
+        posterior = posterior_of(task) if posterior is None else posterior
         batch = (len(posterior.z),) if task.notion.classwise else ()
         return np.ravel(estimator.fit_posterior(batch, posterior).error(norm))
     errors = np.concatenate([np.ravel(fit.error(norm)) for fit in _fits(task, estimator)])

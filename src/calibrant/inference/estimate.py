@@ -177,7 +177,7 @@ def _estimate_canonical(task: CalibrationTask, plan: _Plan) -> Estimate:
 def _estimate_single(task: CalibrationTask, plan: _Plan) -> Estimate:
     """Estimate the error of a single problem."""
     posterior = posterior_of(task)
-    value = float(_errors(task, plan.estimator, plan.norm, posterior)[0])
+    value = float(errors_of(task, plan.estimator, plan.norm, posterior)[0])
     null = _tests_by_problem(task, plan)[0]()
     interval = _interval_of_posterior if plan.estimator.from_posterior else _interval_of_problem
     ends, named_errors = interval(task, plan.estimator, plan.norm, plan.level, value)
@@ -217,7 +217,7 @@ def _estimate_classwise(task: CalibrationTask, plan: _Plan) -> Estimate:
         raise inputs.InputError("cluster", rule, got=f"{len(task.labels)} classes", hint=hint)
     adjustments = ClusterAdjustment.of(task)
     order = problem_order(task).tolist()
-    errors = _errors(task, plan.estimator, plan.norm, posterior)
+    errors = errors_of(task, plan.estimator, plan.norm, posterior)
     value = task.notion.combine(errors, plan.norm, task.shares)
     by_class = _by_class(plan, task, errors, adjustments, class_posterior, null.single_class)
     inflation = float(np.mean([each.tail_inflation(plan.level, plan.estimator) for each in adjustments]))
@@ -288,14 +288,6 @@ def _tests_of_many(task: CalibrationTask, plan: _Plan, class_posteriors: classes
         class_posteriors.plain, [(classes.MANY_CLASS_DATA_SETS, labels)], plan.norm, plan.step
     )
     return classes.Nulls(single_class.each, all_classes, all_classes.p_value, all_classes.p_floor)
-
-
-def _errors(task: CalibrationTask, estimator: Estimator, norm: Norm, posterior: Posterior) -> Array:
-    """Return the errors of all problems; the default estimator uses the cached posterior of the task."""
-    if not estimator.from_posterior:
-        return errors_of(task, estimator, norm)
-    batch = (len(posterior.z),) if task.notion.classwise else ()
-    return np.ravel(estimator.fit_posterior(batch, posterior).error(norm))
 
 
 def _tests_by_problem(task: CalibrationTask, plan: _Plan) -> list[Callable[[], nulls.SimulatedNull]]:
@@ -509,12 +501,7 @@ def signs(posterior: Posterior, k: int, score: Array) -> Array:
 
     points = posterior.points(k)
     sign_by_point = erf(points.gap / (np.sqrt(2) * np.maximum(points.sd, 1e-300)))
-    # One sign for each distinct score, so that rounding does not choose among cells.
-    first = intervals.first_of_each(points.score)
-    mass = np.add.reduceat(points.mass, first)
-    knots, sign = (
-        np.add.reduceat(points.mass * values, first) / mass for values in (points.score, sign_by_point)
-    )
+    knots, sign = intervals.means_by_score(points, sign_by_point)
     # Scale the largest sign to 1: even uncertain signs say in which direction a residual moves the error.
     return np.asarray(np.interp(score, knots, sign / max(np.abs(sign).max(), 1e-12)))
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from calibrant.estimators.base import Estimator, Norm
 from calibrant.inference.null import error
-from calibrant.posterior.gap import Posterior
+from calibrant.posterior.gap import Points, Posterior
 from calibrant.score_data import Array, Cells, Sample, ScoreData
 from calibrant.settings import INTERVAL
 from calibrant.tasks.notions import combined
@@ -241,6 +241,14 @@ def first_of_each(score: Array) -> Array:
     [0, 1, 4]
     """
     return np.flatnonzero(np.diff(score, prepend=-1.0) > TOLERANCE)
+
+
+def means_by_score(points: Points, values: Array) -> tuple[Array, Array]:
+    """Return the distinct scores of points, and the means of values there: rounding selects no point."""
+    first = first_of_each(points.score)
+    mass = np.add.reduceat(points.mass, first)
+    score, mean = (np.add.reduceat(points.mass * each, first) / mass for each in (points.score, values))
+    return score, mean
 
 
 def scale_to_unit_error(drawn: Sequence[Array], grids: Sequence[SimulationGrid], norm: Norm) -> list[Array]:

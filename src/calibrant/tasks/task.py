@@ -204,19 +204,29 @@ class CalibrationTask:
         """Share of each class in the mean over the classes, if they have different rows; None if equal."""
         if self.notion.classes is not ClassRelation.SEPARATE:
             return None
-        total = np.array([float(problem.bins(np.empty(0)).w[0]) for problem in self.each()])
+        total = self._class_weights
         return total / total.sum()
+
+    @property
+    def _class_weights(self) -> Array:
+        """Total weight of the rows of each problem."""
+        return np.array([float(problem.bins(np.empty(0)).w[0]) for problem in self.each()])
+
+    @property
+    def dependent_cluster(self) -> Array | None:
+        """Cluster of each row; None without clusters, or if each row is a cluster of its own."""
+        from calibrant.score_data.clusters import are_independent
+
+        independent = self.cluster is None or are_independent(self.cluster, self.weight, counts=self.counts)
+        return None if independent else self.cluster
 
     @cached_property
     def designs(self) -> list[DesignEffect] | None:
-        """Design effect of the clusters in each problem; None if each row is a cluster of its own."""
-        if self.cluster is None:
+        """Design effect of the clusters in each problem; None if rows are independent."""
+        if (cluster := self.dependent_cluster) is None:
             return None
-        from calibrant.score_data.clusters import DesignEffect, are_independent
+        from calibrant.score_data.clusters import DesignEffect
 
-        cluster, weight = self.cluster, self.weight
-        if are_independent(cluster, weight, counts=self.counts):
-            return None
         return [DesignEffect.of(each, cluster) for each in self.each() if isinstance(each, Sample)]
 
     @property
@@ -229,7 +239,7 @@ class CalibrationTask:
         """Effective sample size."""
         if self.notion.classes is ClassRelation.SEPARATE:
             # (sum of w)^2 / sum of w^2 over all problems; n is that of each.
-            total = np.array([float(problem.bins(np.empty(0)).w[0]) for problem in self.each()])
+            total = self._class_weights
             return float(total.sum() ** 2 / sum(total**2 / [float(each.n) for each in self.each()]))
         return self.simplex.n if self.notion.canonical else float(np.max(self.blocks[0].n))
 
