@@ -128,11 +128,15 @@ def label_sets(
         Number of simulated data sets.
     """
     max_rows = max(4 * cells, TABLE_BYTES // (8 * classes))
-    sample = np.arange(n_rows) if n_rows <= max_rows else np.sort(rng.choice(n_rows, max_rows, replace=False))
-    score, weight = rows(sample)
+    score, weight = rows(_some_rows(n_rows, max_rows, rng))
     for first in range(0, size, AT_ONCE):
         z = draw_labels(score, weight, cells, rng, min(AT_ONCE, size - first))
         yield len(z), z.swapaxes(0, 1).__getitem__
+
+
+def _some_rows(n_rows: int, most: int, rng: np.random.Generator) -> Array:
+    """Return the numbers of all rows, or of a random subset of at most `most` rows, in order."""
+    return np.arange(n_rows) if n_rows <= most else np.sort(rng.choice(n_rows, most, replace=False))
 
 
 def _bounds(score: Array) -> Array:
@@ -263,10 +267,7 @@ class Labels:
             Column of each class, if the classes are in another order.
         """
         columns = np.arange(classes) if columns is None else columns
-        max_rows = max(1, MOST // sets)
-        sample = (
-            np.arange(n_rows) if n_rows <= max_rows else np.sort(rng.choice(n_rows, max_rows, replace=False))
-        )
+        sample = _some_rows(n_rows, max(1, MOST // sets), rng)
         rows = number(sample)
         order = np.argsort(rows, kind="stable")
         rank = np.argsort(order)

@@ -554,13 +554,10 @@ class Calibrator(ScoreMap):
 
     def _joined(self, columns: Sequence[Array]) -> Array:
         """Return the values of the maps in the shape of the scores; one map covers two classes."""
-        if self._kind is not ClassRelation.EXCLUSIVE:
-            return np.stack(columns, axis=1)
-        if self._vector:
-            return columns[0]
-        if len(columns) == 1:
-            both = [1 - columns[0], columns[0]]
-            return np.stack(both[::-1] if self._positive == 0 else both, axis=1)
+        if self._kind is ClassRelation.EXCLUSIVE and len(columns) == 1:
+            if self._vector:
+                return columns[0]
+            columns = [1 - columns[0], columns[0]][:: -1 if self._positive == 0 else 1]
         return np.stack(columns, axis=1)
 
     def _steps(self) -> Sequence[Form]:
