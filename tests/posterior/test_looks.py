@@ -113,4 +113,4 @@ def test_without_loops_and_for_odd_numbers_of_cells_numpy_looks(monkeypatch):
         p = problems(cells, 3, 1)
         np.testing.assert_array_equal(p.process_log_bayes_factor, p.process.log_bayes_factor)
         np.testing.assert_array_equal(p.local, p.partition.log_bayes_factor)
-        np.testing.assert_array_equal(p._with_one_sided.local, p.partition.one_sided)
+        np.testing.assert_array_equal(p._marginal.local, p.partition.one_sided)

@@ -204,25 +204,10 @@ class Posterior:
         """Posterior of the smooth component."""
         return Process.of(self.z, self._precision)
 
-    @property
+    @cached_property
     def _marginal(self) -> MarginalLikelihoods:
-        """Marginal likelihoods of the smooth and the local component, possibly without one-sided gaps."""
-        return self._with_one_sided if "_with_one_sided" in self.__dict__ else self._without_one_sided
-
-    @cached_property
-    def _without_one_sided(self) -> MarginalLikelihoods:
-        """Marginal likelihoods without one-sided gaps, which take longer."""
-        return self._marginal_likelihoods(one_sided=False)
-
-    @cached_property
-    def _with_one_sided(self) -> MarginalLikelihoods:
-        """Marginal likelihoods with one-sided gaps."""
-        return self._marginal_likelihoods(one_sided=True)
-
-    def _marginal_likelihoods(self, one_sided: bool) -> MarginalLikelihoods:
-        return marginal_likelihoods(
-            self.z, self.mass / self.scale[:, None], self._precision, PRIOR.counted_uncertainty, one_sided
-        )
+        """Marginal likelihoods and one-sided gaps of the smooth and the local component."""
+        return marginal_likelihoods(self.z, self.mass / self.scale[:, None], self._precision)
 
     @property
     def process_log_bayes_factor(self) -> Array:
@@ -319,13 +304,13 @@ class Posterior:
 
         The negative part is due to scores above the frequency, the positive part to scores below it.
         """
-        over, under = self._with_one_sided.smooth
+        over, under = self._marginal.smooth
         return self._unit * over, self._unit * under
 
     @cached_property
     def over_under(self) -> tuple[Array, Array]:
         """Expected negative and positive part of the gap, averaged over all components."""
-        local_one_sided = tuple(self._unit * side for side in self._with_one_sided.local)
+        local_one_sided = tuple(self._unit * side for side in self._marginal.local)
         w, components = self.weight, [self.smooth_over_under, local_one_sided]
         if self.effects:
             up, net, _ = self._effects_expected
@@ -637,9 +622,7 @@ class MarginalLikelihoods:
     shape: Array
 
 
-def marginal_likelihoods(
-    z: Array, signal_to_noise: Array, precision: Array, uncertain: float, one_sided: bool
-) -> MarginalLikelihoods:
+def marginal_likelihoods(z: Array, signal_to_noise: Array, precision: Array) -> MarginalLikelihoods:
     """Compute the marginal likelihoods of data given by cosine coefficients.
 
     Parameters
@@ -651,16 +634,11 @@ def marginal_likelihoods(
     precision : array (frames,)
         n divided by the mean variance of an outcome. Each frame holds for the same number of successive
         problems.
-    uncertain : float
-        Weight of the posterior standard deviation in the expected one-sided gaps of the smooth component
-        (`PRIOR.counted_uncertainty`).
-    one_sided : bool
-        Whether to compute the one-sided gaps; they are zero otherwise.
     """
     cells, shapes = z.shape[-1], getattr(compiled.loops, "shapes", None)
     fits = all(getattr(PRIOR, name) == value for name, value in COMPILED_FOR.items())
     if shapes is None or not fits or cells < 2 or cells & (cells - 1):
-        return _marginal_likelihoods_numpy(z, signal_to_noise, precision, uncertain, one_sided)
+        return _marginal_likelihoods_numpy(z, signal_to_noise, precision)
     tables = _tables(cells)
     means = PRIOR.smooth_sd_count + 1
     out = np.empty((len(z), 6 + means + len(tables[3])))
@@ -673,7 +651,7 @@ def marginal_likelihoods(
     def compute(first: int) -> None:
         problems, last = slice(first * per_frame, (first + step) * per_frame), first + step
         frame_arrays = [array if frames == 1 else array[first:last] for array in (signal_to_noise, *sizes)]
-        shapes(z[problems], *frame_arrays, *tables, _rules(uncertain), out[problems], one_sided)
+        shapes(z[problems], *frame_arrays, *tables, _rules(), out[problems], True)
 
     # Problems are divided among threads by whole frames, unless there is only one frame.
     count = len(z) // max(per_frame, 1)
@@ -692,9 +670,7 @@ def marginal_likelihoods(
     )
 
 
-def _marginal_likelihoods_numpy(
-    z: Array, signal_to_noise: Array, precision: Array, uncertain: float, one_sided: bool
-) -> MarginalLikelihoods:
+def _marginal_likelihoods_numpy(z: Array, signal_to_noise: Array, precision: Array) -> MarginalLikelihoods:
     """Compute the same in numpy."""
     from scipy.fft import idct
 
@@ -702,18 +678,14 @@ def _marginal_likelihoods_numpy(
     local_part = dyadic_partition.DyadicPartition(
         idct(z, norm="ortho"), repeat_frames(signal_to_noise, len(z))
     )
-    smooth = local = np.zeros(len(z)), np.zeros(len(z))
-    if one_sided:
-        up = uncertain * dyadic_partition.expected_positive_part(smooth_part.mean, smooth_part.sd) + (
-            1 - uncertain
-        ) * np.maximum(smooth_part.mean, 0.0)
-        under = up.sum(axis=-1)
-        smooth, local = (under - smooth_part.mean.sum(axis=-1), under), local_part.one_sided
+    mean, uncertain = smooth_part.mean, PRIOR.counted_uncertainty
+    up = uncertain * dyadic_partition.expected_positive_part(mean, smooth_part.sd)
+    under = (up + (1 - uncertain) * np.maximum(mean, 0.0)).sum(axis=-1)
     return MarginalLikelihoods(
         smooth_part.log_bayes_factor,
         local_part.log_bayes_factor,
-        smooth,
-        local,
+        (under - mean.sum(axis=-1), under),
+        local_part.one_sided,
         smooth_part.offset,
         smooth_part.shape,
     )
@@ -750,13 +722,13 @@ def twiddle_factors(cells: int) -> Array:
     return factors
 
 
-@lru_cache(maxsize=32)
-def _rules(uncertain: float) -> Array:
+@lru_cache(maxsize=1)
+def _rules() -> Array:
     """Return the numbers of the local component's prior, in the order that the compiled loop expects."""
     process_sds, final = dyadic_partition.process_sds(), PRIOR.probability_of_final_range
     mean_prior, no_shape = -log(len(process_sds) + 1), PRIOR.process_probability_of_no_shape
     return np.array([
         *(sd**2 for sd in (*dyadic_partition.constant_sds(), *process_sds)),
         final, 1 - final, *dyadic_partition.probabilities_of_no_gap(), 0.5, mean_prior, mean_prior,
-        log(no_shape), log((1 - no_shape) / len(process_sds)), uncertain,
+        log(no_shape), log((1 - no_shape) / len(process_sds)), PRIOR.counted_uncertainty,
     ])  # fmt: skip
