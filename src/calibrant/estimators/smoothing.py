@@ -46,7 +46,7 @@ class Grid:
         points = next_fast_len(max(8, ceil((high - low) / step - 1e-9)), real=True)
         step = (high - low) / points
         score = low + (np.arange(points) + 0.5) * step
-        m = data.moments(score, np.append(score[:1], score), squares=False)
+        m = data.moments(score, np.append(score[:1], score))
         total = m.w.sum(axis=-1, keepdims=True)
         mass, positive = (shared(*array, step) / total for array in ((m.w, m.ws), (m.wy, m.wsy)))
         return cls(score, step, mass, positive, m.bins.residual.sum(axis=-1) / total[..., 0])

@@ -141,7 +141,7 @@ class Cells:
         bins = self.sums.bins.pooled(self._groups(cuts), size)
         return Bins(*(np.broadcast_to(array, (*self.batch, size)) for array in (bins.w, bins.ws, bins.wy)))
 
-    def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
+    def moments(self, cuts: Array, origin: Array) -> Moments:
         """Return all five sums over the same groups, with scores relative to the origin of each group."""
         group = self._groups(cuts)
         origin = origin[:1] if origin.ndim > 1 and _all_equal(origin) else origin

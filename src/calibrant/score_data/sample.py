@@ -117,15 +117,13 @@ class Sample:
 
     def bins(self, cuts: Array) -> Bins:
         """Sum the groups between the cuts: group k contains cuts[k-1] <= s < cuts[k]."""
-        w, ws = self._sums_between(cuts, None, powers=1)
+        w, ws = tally.sums_between(self.score, self.outcome, self.weight, cuts)
         return Bins(w[0] + w[1], ws[0] + ws[1], w[1])
 
-    def moments(self, cuts: Array, origin: Array, *, squares: bool = True) -> Moments:
-        """Return all five sums over the same groups, with scores relative to the origin of each group.
-
-        Without `squares` the sum of squared scores is omitted (NaN), which is faster.
-        """
-        return Moments.by_outcome(self._sums_between(cuts, origin, powers=2 if squares else 1), origin)
+    def moments(self, cuts: Array, origin: Array) -> Moments:
+        """Return all five sums over the same groups, with scores relative to the origin of each group."""
+        sums = tally.sums_between(self.score, self.outcome, self.weight, cuts, origin, powers=2)
+        return Moments.by_outcome(sums, origin)
 
     def score_at_rank(self, rank: Array) -> Array:
         """Return the score at each rank from 0 to n - 1, with every row repeated by its count.
@@ -216,12 +214,6 @@ class Sample:
     def squared(self) -> Sample:
         """Return the same rows with squared weights; counts are kept, since each repetition has weight 1."""
         return self if self.weight is None or self.counts else replace(self, weight=np.square(self.weight))
-
-    def _sums_between(self, cuts: Array, origin: Array | None, powers: int) -> Array:
-        rows = (self.score, self.outcome, self.weight)
-        if cuts.ndim > 1 and self.shape[-1] < SORTED_ROWS:
-            rows = self.in_order  # already cached if the cuts are quantiles, and faster to search
-        return tally.sums_between(*rows, cuts, origin, powers)
 
     @cached_property
     def _weight_sums(self) -> tuple[Array, Array]:
