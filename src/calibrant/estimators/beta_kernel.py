@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, log2
 from typing import ClassVar, Self
@@ -110,7 +110,6 @@ class Neighbours:
     w: Array
     wy: Array
     row: Array
-    _known: dict[int, tuple[Array, Array, Array]] = field(default_factory=dict)
 
     def self_kernel(self, bandwidth: float) -> Array:
         """Return the kernel of each score at itself."""
@@ -128,23 +127,17 @@ class Neighbours:
             weights = np.stack([self.w, self.wy], axis=-1)
             mass, positive = _sums(self.score, self.score, weights, bandwidth).T
             return mass, positive
-        index, share, spread = self._spread(size)
-        nodes, _ = _nodes(size)
-        sums = _sums(nodes, nodes, spread, bandwidth)
+        nodes, place = _nodes(size)
+        index, share = _shares(self.score, place)
+        spread = [
+            np.bincount(index.ravel(), (share * x[:, None]).ravel(), nodes.size) for x in (self.w, self.wy)
+        ]
+        sums = _sums(nodes, nodes, np.stack(spread, axis=-1), bandwidth)
         kernel_sums = np.einsum("mk,mkc->cm", share, sums[index]).clip(0.0)
         # At 0 and 1 the kernels of all other scores vanish, however near they are.
         self_sums = self.self_kernel(bandwidth) * np.stack([self.w, self.wy])
         mass, positive = np.where(self._inside, kernel_sums, self_sums)
         return mass, positive
-
-    def _spread(self, size: int) -> tuple[Array, Array, Array]:
-        """Return index and weight of the nodes of each score, and mass and positive mass at the nodes."""
-        if size not in self._known:
-            index, share = _shares(self.score, _nodes(size)[1])
-            parts = ((share * masses[:, None]).ravel() for masses in (self.w, self.wy))
-            spread = [np.bincount(index.ravel(), masses, minlength=_nodes(size)[0].size) for masses in parts]
-            self._known[size] = index, share, np.stack(spread, axis=-1)
-        return self._known[size]
 
     def likelihood(self, bandwidth: float) -> float:
         """Return the mean logarithm of the density of the other rows at each score, up to a constant.
