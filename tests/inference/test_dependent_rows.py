@@ -10,13 +10,13 @@ from scipy.stats import t as student
 
 import calibrant
 from calibrant.inference.clusters import (
-    ClusterAdjustment,
     ClusteredNull,
     CorrelatedLabels,
     CorrelatedRows,
     by_cluster,
     sign_flip_null,
 )
+from calibrant.inference.interval import ClusterAdjustment
 from calibrant.inputs import in_clusters, predictions
 from calibrant.score_data import Residuals, Sample
 from calibrant.tasks import CalibrationTask, get_notion

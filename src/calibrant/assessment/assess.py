@@ -32,8 +32,8 @@ from calibrant.assessment.verdict import default_tolerance
 from calibrant.curves import ByClass, Progress, curve_of, diagram_of, each_problem, rename_classes
 from calibrant.decisions import Cost, Decision, auc_of, clinical_of, deciding, oe_ratio_of
 from calibrant.estimators.binned import Binned
-from calibrant.inference.clusters import ClusterAdjustment
 from calibrant.inference.estimate import MANY, ClassEstimates, count_steps, estimate
+from calibrant.inference.interval import ClusterAdjustment
 from calibrant.inference.interval_estimate import MeanGap, interval_deviate
 from calibrant.inference.multiplicity import each_level, false_discovery
 from calibrant.inference.result import Estimate

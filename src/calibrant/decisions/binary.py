@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant.decisions.cost import Cost
-from calibrant.inference.clusters import ClusterAdjustment, steps_of
+from calibrant.inference.clusters import steps_of
+from calibrant.inference.interval import ClusterAdjustment
 from calibrant.maps.binary import average_or_identity
 from calibrant.parallel import cached_property
 from calibrant.posterior import Posterior, posterior_of

@@ -15,7 +15,7 @@ from calibrant.decisions.binary import BinaryDecisions, CostLines, recalibrated
 from calibrant.decisions.canonical import CanonicalDecisions
 from calibrant.decisions.cost import Cost
 from calibrant.decisions.interval import CostIntervals, cost_intervals
-from calibrant.inference.null import simulated_residuals
+from calibrant.inference.null import null_distribution, simulated_residuals
 from calibrant.inference.result import Null
 from calibrant.inputs import ROUNDING, InputError, Predictions, Serializable, class_labels, generator
 from calibrant.inputs import level as check_level
@@ -268,7 +268,7 @@ def _binary_null(decisions: BinaryDecisions, lines: CostLines, rng: np.random.Ge
         simulated = replace(steps, residual=residual)
         return float(decisions.regret(lines, recalibrated(simulated, decisions.groups.score))[0])
 
-    return Null.of(np.array(list(parallel_map(simulated_estimate, list(sets)))))
+    return null_distribution(np.array(list(parallel_map(simulated_estimate, list(sets)))))
 
 
 def _canonical_null(decisions: CanonicalDecisions, rng: np.random.Generator) -> Null:

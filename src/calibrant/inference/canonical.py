@@ -20,7 +20,7 @@ from calibrant.estimators.canonical.softmax import (
     scale_of,
 )
 from calibrant.estimators.canonical.variational import lower_bound
-from calibrant.inference.null import DATA_SETS
+from calibrant.inference.null import DATA_SETS, null_distribution
 from calibrant.inference.result import Estimate, Null
 from calibrant.inference.score_test import ScoreTest, p_value
 from calibrant.inputs import stream
@@ -177,7 +177,7 @@ def _null(task: CalibrationTask, test: ScoreTest, norm: str, seed: int) -> Null:
     values: Array = probability * scale * (probability if norm == "l2" else np.sqrt(probability)) / 2
     if norm == "l2":
         values = np.sqrt(values)
-    return Null.of(values)
+    return null_distribution(values)
 
 
 @cached_on_task

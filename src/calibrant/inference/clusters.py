@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.estimators.base import Estimator, Norm
+from calibrant.estimators.base import Norm
 from calibrant.inference.classes import joint
-from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.inference.joint_labels import problem_order
 from calibrant.inference.null import AT_ONCE, DATA_SETS, STEPS, SimulatedNull, simulate_test
 from calibrant.parallel import cached_property
@@ -35,9 +34,9 @@ from calibrant.score_data import (
     ScoreData,
     across_clusters,
 )
-from calibrant.score_data.clusters import DesignEffect, cells_of, correlation, effective_clusters
+from calibrant.score_data.clusters import cells_of, correlation
 from calibrant.score_data.draws import broadcast_probability
-from calibrant.tasks import CalibrationTask, ClassRelation
+from calibrant.tasks import CalibrationTask
 
 # Random numbers drawn at once.
 AT_ONCE_NUMBERS = 1 << 22
@@ -51,69 +50,6 @@ MOST_DRAWN = 1 << 27
 MIN_CLUSTERS = 10
 # Rows whose signs are flipped, which bounds the cost.
 MOST_FLIPPED = 1 << 14
-# Design effects of rows without clusters.
-INDEPENDENT = DesignEffect()
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterAdjustment:
-    """Data, effective sample size and design effects that the interval of one problem is computed from.
-
-    Attributes
-    ----------
-    problem : ScoreData or CorrelatedRows
-        Data on which outcomes are simulated.
-    n : float
-        Effective sample size: the number of rows divided by the design effect.
-    design : DesignEffect
-        Design effects of the problem; all 1 without clusters.
-    clusters : float
-        Effective number of clusters: the number of equally large clusters with the same precision.
-    """
-
-    problem: Any
-    n: float
-    design: DesignEffect = INDEPENDENT
-    clusters: float = np.inf
-
-    @classmethod
-    def of(cls, task: CalibrationTask) -> list[ClusterAdjustment]:
-        """Return the adjustment of each problem."""
-        cluster, designs, n = task.cluster, task.designs, task.n
-        if cluster is None or designs is None:
-            separate = task.notion.classes is ClassRelation.SEPARATE
-            return [cls(problem, float(problem.n) if separate else n) for problem in task.problems]
-        clusters = effective_clusters(cluster, task.weight)
-        return [
-            cls(CorrelatedRows.of(problem, cluster), n / design.effect, design, clusters)
-            for problem, design in zip(task.problems, designs, strict=True)
-        ]
-
-    def tails(self, level: float) -> float:
-        """Return the ratio of Student's to the normal quantile at a level; 1 without clusters.
-
-        >>> sample = Sample(np.array([0.5]), np.array([True]))
-        >>> round(ClusterAdjustment(sample, 1.0, DesignEffect(), 20.0).tails(0.95), 3)
-        1.068
-        """
-        return interval_deviate(level, self.clusters) / interval_deviate(level)
-
-    def of_mean(self, level: float) -> float:
-        """Return the design effect of a mean residual, times the squared ratio of quantiles at a level."""
-        return self.design.of_mean * self.tails(level) ** 2
-
-    def tail_inflation(self, level: float, estimator: Estimator) -> float:
-        """Return the factor by which simulated estimates are spread: what the simulation does not contain.
-
-        Simulations of the default estimator contain the overall design effect; those of a named estimator
-        contain the intraclass correlation, unless there are too many rows.
-        """
-        remaining_effect = self.design.of_error
-        if estimator.from_posterior:
-            remaining_effect /= self.design.effect
-        elif isinstance(self.problem, CorrelatedRows) and self.problem.cluster is not None:
-            remaining_effect = 1.0
-        return self.tails(level) * max(1.0, float(np.sqrt(remaining_effect)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,9 @@ from calibrant.curves.band import wilson
 from calibrant.curves.shown import Page
 from calibrant.estimators import EstimatorLike, Norm
 from calibrant.inference.canonical import contributions_of_rows
-from calibrant.inference.clusters import ClusterAdjustment, by_cluster
+from calibrant.inference.clusters import by_cluster
 from calibrant.inference.estimate import estimate, influence, signs
+from calibrant.inference.interval import ClusterAdjustment
 from calibrant.inference.result import LEAST_P, Estimate, estimate_table
 from calibrant.inputs import ROUNDING, InputError, Serializable
 from calibrant.inputs.codec import Bounds, Level, Probability, check_order

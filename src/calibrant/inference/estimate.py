@@ -22,15 +22,15 @@ from calibrant.inference import interval as intervals
 from calibrant.inference import null as nulls
 from calibrant.inference.canonical import estimate_canonical, estimate_two_classes, with_named_estimator
 from calibrant.inference.clusters import (
-    ClusterAdjustment,
     ClusteredNull,
     CorrelatedRows,
     by_cluster,
     flipped_rows,
 )
+from calibrant.inference.interval import ClusterAdjustment
 from calibrant.inference.joint_labels import Labels, columns_of, in_canonical_order, label_sets, problem_order
 from calibrant.inference.null import DATA_SETS
-from calibrant.inference.result import Estimate, Null
+from calibrant.inference.result import Estimate
 from calibrant.parallel import compute_once, one_blas_thread
 from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.gap import cells_of
@@ -471,7 +471,7 @@ def _result(
         low=ends[0],
         high=ends[1],
         level=plan.level,
-        null=Null.of(errors),
+        null=nulls.null_distribution(errors),
         p_value=null.p_value if p_value is None else p_value,
         p_floor=null.p_floor if p_floor is None else p_floor,
         n_resamples=None if null.exhaustive else int(null.test_statistic.size),

@@ -14,15 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant.estimators.base import Estimator, Norm
+from calibrant.inference.interval_estimate import interval_deviate
 from calibrant.inference.null import error
 from calibrant.posterior.gap import Points, Posterior
 from calibrant.score_data import Array, Cells, Sample, ScoreData
+from calibrant.score_data.clusters import DesignEffect, effective_clusters
 from calibrant.settings import INTERVAL
+from calibrant.tasks import CalibrationTask, ClassRelation
 from calibrant.tasks.notions import combined
 
 # Levels at which the ends are computed; other levels are interpolated, so that intervals are nested.
@@ -58,6 +61,8 @@ NULL_FLOOR_QUANTILE = 0.03
 MIN_KIND_WEIGHT, MIN_KIND_SHARE = 0.01, 0.3
 # Largest simulated variance of a cell, relative to that of the data.
 MAX_VARIANCE_RATIO = 4.0
+# Design effects of rows without clusters.
+INDEPENDENT = DesignEffect()
 
 
 def interval(
@@ -344,6 +349,71 @@ def _stratified_noise(
         :, None
     ] * direction
     return noise[:, :-1], noise[:, -1]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterAdjustment:
+    """Data, effective sample size and design effects that the interval of one problem is computed from.
+
+    Attributes
+    ----------
+    problem : ScoreData or CorrelatedRows
+        Data on which outcomes are simulated.
+    n : float
+        Effective sample size: the number of rows divided by the design effect.
+    design : DesignEffect
+        Design effects of the problem; all 1 without clusters.
+    clusters : float
+        Effective number of clusters: the number of equally large clusters with the same precision.
+    """
+
+    problem: Any
+    n: float
+    design: DesignEffect = INDEPENDENT
+    clusters: float = np.inf
+
+    @classmethod
+    def of(cls, task: CalibrationTask) -> list[ClusterAdjustment]:
+        """Return the adjustment of each problem."""
+        cluster, designs, n = task.cluster, task.designs, task.n
+        if cluster is None or designs is None:
+            separate = task.notion.classes is ClassRelation.SEPARATE
+            return [cls(problem, float(problem.n) if separate else n) for problem in task.problems]
+        from calibrant.inference.clusters import CorrelatedRows
+
+        clusters = effective_clusters(cluster, task.weight)
+        return [
+            cls(CorrelatedRows.of(problem, cluster), n / design.effect, design, clusters)
+            for problem, design in zip(task.problems, designs, strict=True)
+        ]
+
+    def tails(self, level: float) -> float:
+        """Return the ratio of Student's to the normal quantile at a level; 1 without clusters.
+
+        >>> sample = Sample(np.array([0.5]), np.array([True]))
+        >>> round(ClusterAdjustment(sample, 1.0, DesignEffect(), 20.0).tails(0.95), 3)
+        1.068
+        """
+        if np.isinf(self.clusters):
+            return 1.0
+        return interval_deviate(level, self.clusters) / interval_deviate(level)
+
+    def of_mean(self, level: float) -> float:
+        """Return the design effect of a mean residual, times the squared ratio of quantiles at a level."""
+        return self.design.of_mean * self.tails(level) ** 2
+
+    def tail_inflation(self, level: float, estimator: Estimator) -> float:
+        """Return the factor by which simulated estimates are spread: what the simulation does not contain.
+
+        Simulations of the default estimator contain the overall design effect; those of a named estimator
+        contain the intraclass correlation, unless there are too many rows.
+        """
+        remaining_effect = self.design.of_error
+        if estimator.from_posterior:
+            remaining_effect /= self.design.effect
+        elif getattr(self.problem, "cluster", None) is not None:
+            remaining_effect = 1.0
+        return self.tails(level) * max(1.0, float(np.sqrt(remaining_effect)))
 
 
 class BiasCorrection(NamedTuple):

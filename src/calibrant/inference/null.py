@@ -22,12 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from calibrant import compiled
 from calibrant.estimators.base import Norm
+from calibrant.inference.result import Null
 from calibrant.parallel import compute_once
 from calibrant.posterior.gap import Posterior, Terms, twiddle_factors
 from calibrant.posterior.variance_time import CELLS, cumulative_sums, n_cells, pilot_variance
@@ -49,11 +51,20 @@ MIN_SCORE_DISTANCE = 1e-6
 DATA_SETS = 999
 # Those of them that the null distribution of the estimate is computed from.
 NULL_DATA_SETS = 300
+# Levels of the quantiles of a null distribution that are returned.
+QUANTILE_LEVELS = (0.5, 0.95)
 
 
 def error(terms: Terms, norm: Norm) -> Array:
     """Return the error of each problem."""
     return np.minimum(terms.unpooled if norm == "l1" else np.sqrt(terms.unpooled), 1.0)
+
+
+def null_distribution(estimates: Array) -> Null:
+    """Return the null distribution of an estimate from simulated data sets."""
+    quantiles = np.quantile(estimates, QUANTILE_LEVELS).tolist()
+    by_level = MappingProxyType(dict(zip(QUANTILE_LEVELS, quantiles, strict=True)))
+    return Null(float(np.mean(estimates)), by_level)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-import numpy as np
-
 from calibrant.inputs import ROUNDING, InputError, Serializable, check_choice
 from calibrant.inputs.codec import (
     Amount,
@@ -36,15 +34,12 @@ from calibrant.inputs.wording import (
     with_ends,
     with_interval,
 )
-from calibrant.score_data import Array
 from calibrant.tasks import get_notion
 
 # Smallest p-value of the default number of simulated data sets, 1 / (1 + 999).
 LEAST_P = 0.001
 # Number of classes that are printed.
 LISTED_CLASSES = 12
-# Levels of the stored quantiles of a null distribution.
-QUANTILE_LEVELS = (0.5, 0.95)
 
 
 @dataclass(frozen=True)
@@ -61,13 +56,6 @@ class Null(Printed, Serializable):
 
     mean: Amount
     quantiles: Mapping[float, Amount] = field(default_factory=lambda: MappingProxyType({}))
-
-    @classmethod
-    def of(cls, estimates: Array) -> Null:
-        """Return the null distribution of estimates from simulated data sets."""
-        quantiles = np.quantile(estimates, QUANTILE_LEVELS).tolist()
-        by_level = MappingProxyType(dict(zip(QUANTILE_LEVELS, quantiles, strict=True)))
-        return cls(float(np.mean(estimates)), by_level)
 
     def _check_fields(self) -> None:
         """Raise an error for a quantile level outside of (0, 1)."""
