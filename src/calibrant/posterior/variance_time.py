@@ -176,13 +176,7 @@ def snr_grid(precision: Array, largest: float) -> Array:
     """Return the signal-to-noise ratios e tau^2 of the grid of sizes tau, (problems, sizes)."""
     least = np.minimum(1.0, precision * PRIOR.smallest_sd**2)
     ratio = precision * largest**2 / least
-    return np.asarray(least[:, None] * ratio[:, None] ** _positions())
-
-
-@lru_cache(maxsize=32)
-def _positions() -> Array:
-    """Return the positions of the sizes between the smallest and the largest, on the log scale."""
-    return np.linspace(0, 1, PRIOR.smooth_sd_count)
+    return np.asarray(least[:, None] * ratio[:, None] ** np.linspace(0, 1, PRIOR.smooth_sd_count))
 
 
 class VarianceTime:
