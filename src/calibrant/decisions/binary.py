@@ -25,7 +25,7 @@ from calibrant.posterior import Posterior, posterior_of
 from calibrant.posterior.log_odds import model_average
 from calibrant.score_data import Array, Residuals
 from calibrant.settings import DECISIONS
-from calibrant.tasks import CalibrationTask, cached_on_task
+from calibrant.tasks import CalibrationTask
 
 # Maximum number of groups by rank, which bounds the cost; seed of the split into folds, fixed so that they
 # depend on the data only; and the largest group whose rows are split individually (numpy needs fewer than
@@ -303,12 +303,7 @@ class BinaryDecisions:
 
     @classmethod
     def of(cls, task: CalibrationTask, cuts: Array) -> BinaryDecisions:
-        """Build groups that no cut divides, and split them into folds; the task caches the result."""
-        return _binary_decisions(task, tuple(cuts.tolist()))
-
-    @classmethod
-    def build(cls, task: CalibrationTask, cuts: Array) -> BinaryDecisions:
-        """Build groups without looking for cached ones."""
+        """Build groups that no cut divides, and split them into folds."""
         (residuals,) = task.residuals
         posterior = posterior_of(task)
         nonempty = residuals[residuals.mass > 0]
@@ -434,11 +429,6 @@ class BinaryDecisions:
         # Blocks of calibrated data also show gains, by noise alone.
         noise_gain = _max_gain(usual, DECISIONS.block_noise_deviate)
         return _max_gain(observed, deviate) - DECISIONS.block_noise_share * noise_gain
-
-
-@cached_on_task
-def _binary_decisions(task: CalibrationTask, cuts: tuple[float, ...]) -> BinaryDecisions:
-    return BinaryDecisions.build(task, np.array(cuts))
 
 
 def bootstrap_shares(rng: np.random.Generator, mass: Array, spread: Array, size: int) -> Array:
