@@ -34,17 +34,14 @@ from calibrant.tasks import CalibrationTask, cached_on_task
 NULL_ROWS, NULL_DATA_SETS, NAMED_DATA_SETS = 1000, 3, 5
 
 
-@cached_on_task
-def _second_class(task: CalibrationTask) -> CalibrationTask:
-    """Return the binary task of the second of two classes."""
-    return task.about_class(1)
+_class_task = cached_on_task(CalibrationTask.about_class)
 
 
 def estimate_two_classes(
     task: CalibrationTask, norm: str, estimate_binary: Callable[..., Estimate]
 ) -> Estimate:
     """Return the estimate of two classes: that of the binary notion, scaled, since the gaps are opposite."""
-    binary_task = _second_class(task)
+    binary_task = _class_task(task, 1)
     binary, scale = estimate_binary(binary_task, norm="l1"), scale_of(norm)
     scaled = estimate_binary(binary_task, norm="l2") if norm == "l2" else binary
     null = Null(
@@ -171,7 +168,7 @@ def _null(task: CalibrationTask, test: ScoreTest, norm: str, seed: int) -> Null:
     Both come from data sets simulated under H0. The estimated size of a gap is proportional to the square
     root of its posterior probability (l1), or to the probability itself (l2, squared).
     """
-    scale = _null_gap_sizes(task, seed)[norm]
+    scale = _null_gap_size(task, seed)[norm]
     probability = gap_probability_of(test.null)
     # The value is the mean of the fitted and the held-out error. The latter is 0 on average under H0.
     values: Array = probability * scale * (probability if norm == "l2" else np.sqrt(probability)) / 2
@@ -181,17 +178,13 @@ def _null(task: CalibrationTask, test: ScoreTest, norm: str, seed: int) -> Null:
 
 
 @cached_on_task
-def _null_gap_sizes(task: CalibrationTask, seed: int) -> dict[str, float]:
-    """Return the estimated sizes of a gap under H0, by norm."""
-    return _null_gap_size(task.simplex, stream(seed, "size"))
-
-
-def _null_gap_size(rows: Simplex, rng: np.random.Generator) -> dict[str, float]:
-    """Return the estimated size of a gap under H0, divided by the square root of its posterior probability.
+def _null_gap_size(task: CalibrationTask, seed: int) -> dict[str, float]:
+    """Return the estimated size of a gap under H0 by norm, over the square root of its posterior probability.
 
     For l2 it is divided by the probability. A sample of the rows is enough, because the size is proportional
     to one over the square root of the number of rows.
     """
+    rows, rng = task.simplex, stream(seed, "size")
     sample = rows[: min(NULL_ROWS, len(rows.code))]
     p, share_of_rows = sample.score / sample.score.sum(axis=1, keepdims=True), sample.n / rows.n
     total = dict.fromkeys(NORMS, 0.0)

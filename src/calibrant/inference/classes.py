@@ -15,7 +15,7 @@ The methods are described in docs/methods/confidence-intervals.md and docs/metho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -224,8 +224,8 @@ def independent(
     Their sums are spread by `dependence`, the ratio of the standard deviation of a mean over classes to that
     of independent classes. With its largest possible value the test is conservative.
     """
-    n_classes, cells, sets = len(single_class.steps), single_class.cells, MANY_CLASS_DATA_SETS
-    kind, class_shares = single_class.kind, single_class.shares
+    (n_classes, cells), sets = single_class.coarse.z.shape, MANY_CLASS_DATA_SETS
+    kind, class_shares = single_class.coarse.classes, single_class.shares
     observed, sums, bayes_factors = _RunningSums(1, kind), _RunningSums(sets * PERMUTATIONS, kind), []
     drawn = parallel_map(single_class.draw, range(n_classes))
     for k, (test, rng) in enumerate(zip(drawn, single_class.rngs, strict=True)):
@@ -249,49 +249,40 @@ def independent(
     return Nulls(single_class.each, all_classes, p_value, all_classes.p_floor / share)
 
 
+@dataclass(eq=False)
 class SingleClassTests:
     """Tests of each class by itself, simulated when the first of them is called.
 
     Attributes
     ----------
+    coarse : Posterior
+        Posteriors of the classes on the cells that are simulated.
     steps : list of Residuals
         Residuals of each class.
-    log_bayes_factor : array
-        Log Bayes factor of any gap against no gap, for each class.
-    cells : int
-        Number of cells of equal variance.
-    kind : ClassRelation
-        How the classes depend on each other.
     shares : array (classes,) or None
         Share of each class in the mean over the classes, unless they are equal.
     norm : str
         Norm of the estimates.
-    first : list of SimulatedNull
-        Tests that are already computed: those of every class, or none.
     rngs : list of Generator
         Generator of each class.
     alpha : float
         Level of the test with adjusted p-values.
     n_resamples : int, optional
         Data sets simulated for each class with a small p-value; by default enough to reject these.
+    first : list of SimulatedNull
+        Tests that are already computed: those of every class, or none.
     """
 
-    def __init__(
-        self,
-        classes: Classes,
-        norm: Norm,
-        rngs: list[np.random.Generator],
-        alpha: float,
-        n_resamples: int | None,
-    ) -> None:
-        self.steps, self.log_bayes_factor, self.cells = (
-            classes.steps,
-            classes.coarse.log_bayes_factor,
-            classes.coarse.z.shape[-1],
-        )
-        self.kind, self.shares = classes.coarse.classes, classes.shares
-        self.norm, self.rngs, self.alpha, self.n_resamples = norm, rngs, alpha, n_resamples
-        self.first: list[SimulatedNull] = []
+    coarse: Posterior
+    steps: list[Residuals]
+    shares: Array | None
+    norm: Norm
+    rngs: list[np.random.Generator]
+    alpha: float
+    n_resamples: int | None
+    first: list[SimulatedNull] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
         # Several threads may call the tests in any order; each generator must be used once.
         self._all = compute_once(self._simulate)
 
@@ -299,7 +290,7 @@ class SingleClassTests:
         """Test one class; by default with the number of data sets of many classes."""
         steps = self.steps[k]
         blocks = Outcomes.of(steps).blocks(self.rngs[k], sets or MANY_CLASS_DATA_SETS)
-        return simulate_test(steps, blocks, self.norm, self.cells, MANY_CLASS_BAND_CELLS)
+        return simulate_test(steps, blocks, self.norm, self.coarse.z.shape[-1], MANY_CLASS_BAND_CELLS)
 
     @property
     def each(self) -> list[Callable[[], SimulatedNull]]:
@@ -316,7 +307,7 @@ class SingleClassTests:
         single_class = self.first or list(parallel_map(lambda k: self.draw(k).simulated, indices))
         p_values = np.array([simulation.p_value for simulation in single_class])
         n_repeated = max(MAX_REPEATED, int(MAX_REPEATED_SHARE * len(single_class)))
-        order = np.lexsort((-self.log_bayes_factor, p_values))[:n_repeated]
+        order = np.lexsort((-self.coarse.log_bayes_factor, p_values))[:n_repeated]
         repeated = refine_tests(
             {k: single_class[k] for k in order.tolist()},
             lambda each: each.p_value,

@@ -261,8 +261,10 @@ def _tests_of_few(task: CalibrationTask, plan: _Plan) -> classes.Nulls:
     if rows is None:
         tests = [each() for each in single_class]
         errors = combined(np.stack([null.error for null in tests], axis=-1), plan.norm)
+        # Bonferroni: valid under any dependence between the classes.
         p_value, p_floor = (
-            nulls.bonferroni([getattr(null, name) for null in tests]) for name in ("p_value", "p_floor")
+            min(1.0, len(tests) * min(getattr(null, name) for null in tests))
+            for name in ("p_value", "p_floor")
         )
         return classes.Nulls(
             single_class, nulls.SimulatedNull(tests[0].test_statistic, errors, np.nan), p_value, p_floor
@@ -277,9 +279,8 @@ def _tests_of_few(task: CalibrationTask, plan: _Plan) -> classes.Nulls:
 def _tests_of_many(task: CalibrationTask, plan: _Plan, class_posteriors: classes.Classes) -> classes.Nulls:
     """Test many classes: fewer data sets, and more for classes with small p-values."""
     rngs = [inputs.stream(plan.seed, rank) for rank in np.argsort(problem_order(task)).tolist()]
-    single_class = classes.SingleClassTests(
-        class_posteriors, plan.norm, rngs, 1 - plan.level, plan.n_resamples
-    )
+    parts = class_posteriors.coarse, class_posteriors.steps, class_posteriors.shares
+    single_class = classes.SingleClassTests(*parts, plan.norm, rngs, 1 - plan.level, plan.n_resamples)
     if task.rows is None or task.notion.classes is not ClassRelation.EXCLUSIVE:
         dependence = _dependence(task, class_posteriors.posterior)
         return classes.independent(single_class, plan.norm, plan.step, dependence)

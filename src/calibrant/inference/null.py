@@ -245,11 +245,6 @@ def rank(statistic: Array) -> Array:
     return np.asarray((size - np.reshape(below, statistic.shape)) / size)
 
 
-def bonferroni(p_values: list[float]) -> float:
-    """Return the p-value of the intersection of hypotheses under any dependence (Bonferroni)."""
-    return min(1.0, len(p_values) * min(p_values))
-
-
 # -- cumulative statistics -----------------------------------------------------------------------------------
 
 
