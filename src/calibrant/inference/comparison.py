@@ -186,12 +186,12 @@ class Comparison(Page, Serializable):
             for name, difference in self.differences.items()
             if (each := difference.accuracy) is not None and not each.low <= 0 <= each.high
         )
-        widths = (
-            UNEQUAL.format(*names, ratio)
-            for name, result in self.estimates.items()
-            for ratio, *names in (_width_ratio((name, result), (self.baseline, reference)),)
-            if ratio > REPORT.width_ratio
-        )
+        widths = []
+        for name, result in self.estimates.items():
+            pair = (result.high - result.low, name), (reference.high - reference.low, self.baseline)
+            (narrow, second), (wide, first) = sorted(pair)
+            if (ratio := wide / max(narrow, 1e-12)) > REPORT.width_ratio:
+                widths.append(UNEQUAL.format(first, second, ratio))
         return *widths, *accuracies
 
     @property
@@ -236,17 +236,6 @@ class Comparison(Page, Serializable):
         if {*self.differences, self.baseline} != {*self.estimates} or self.baseline in self.differences:
             rule = f"hold a difference from {self.baseline!r} for every other model"
             raise InputError("differences", rule, tuple(self.differences))
-
-
-def _width_ratio(
-    first_estimate: tuple[str, Estimate], second_estimate: tuple[str, Estimate]
-) -> tuple[float, str, str]:
-    """Return the ratio of the widths of two intervals, and their names, the wider first."""
-    (first, a), (second, b) = first_estimate, second_estimate
-    wide, narrow = a.high - a.low, b.high - b.low
-    if wide < narrow:
-        (first, wide), (second, narrow) = (second, narrow), (first, wide)
-    return wide / max(narrow, 1e-12), first, second
 
 
 @one_blas_thread()
