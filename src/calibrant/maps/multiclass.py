@@ -278,7 +278,6 @@ def _likelihood(rows: Simplex, least: float, slope: float) -> float:
     for first in range(0, len(rows.code), step):
         chunk = slice(first, first + step)
         z = slope * np.log(np.maximum(rows.score[chunk], least))
-        z -= z.max(axis=1, keepdims=True)
         label_logit = z[np.arange(len(z)), rows.code[chunk]]
-        total += float(rows.weight[chunk] @ (label_logit - np.log(np.exp(z, out=z).sum(axis=1))))
+        total += float(rows.weight[chunk] @ (label_logit - np.logaddexp.reduce(z, axis=1)))
     return total
