@@ -164,8 +164,9 @@ def oe_ratio_of(task: CalibrationTask, *, level: float, conditional: bool = Fals
     1.00 (0.61 to 1.65)
     """
     ratio = OutcomeRows.of(task).ratio(level)
-    unbounded = ratio and task.clusters == 1 and not conditional
-    return replace(ratio, low=0.0, high=np.inf) if unbounded else ratio
+    if ratio is None or task.clusters != 1 or conditional:
+        return ratio
+    return replace(ratio, low=0.0, high=np.inf)
 
 
 def auc_of(task: CalibrationTask, *, level: float) -> IntervalEstimate | None:

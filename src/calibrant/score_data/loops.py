@@ -134,8 +134,6 @@ def _side_by_side(
 
 def _batch(score: Array, outcome: Array, weight: Array | None) -> tuple[int, ...]:
     """Return the shape of the batch."""
-    if score.shape == outcome.shape and (weight is None or weight.shape == score.shape):
-        return score.shape[:-1]
     present = [score, outcome] if weight is None else [score, outcome, weight]
     return np.broadcast_shapes(*(piece.shape for piece in present))[:-1]
 

@@ -223,8 +223,6 @@ class Residuals:
     def _scaled(self, n: Array) -> Residuals:
         """Scale the weights so that they sum to the effective number of rows."""
         factor = (n / self.mass.sum(axis=-1))[..., None]
-        if np.all(factor == 1):
-            return self
         return replace(
             self, mass=self.mass * factor, residual=self.residual * factor, spread=self.spread * factor**2
         )

@@ -49,11 +49,8 @@ class Sample:
 
     def __post_init__(self) -> None:
         check_kind(self.weight, counts=self.counts)
-        shape = self.score.shape
-        if self.outcome.shape != shape or (self.weight is not None and self.weight.shape != shape):
-            parts = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])
-            shape = np.broadcast_shapes(*(array.shape for array in parts))
-        object.__setattr__(self, "shape", shape)
+        parts = [self.score, self.outcome] + ([] if self.weight is None else [self.weight])
+        object.__setattr__(self, "shape", np.broadcast_shapes(*(array.shape for array in parts)))
 
     def __getitem__(self, entry: Any) -> Sample:
         """Return one problem of a batch, or a subset of them."""
@@ -245,8 +242,6 @@ def sums_in_runs(run: Array, *columns: Array) -> list[Array]:
     """
     fresh = np.ones(run.shape, dtype=bool)
     np.not_equal(run[..., 1:], run[..., :-1], out=fresh[..., 1:])
-    if fresh.all():
-        return list(columns)
     start = np.flatnonzero(fresh)
     sums = np.zeros((len(columns), *run.shape))
     for total, column in zip(sums.reshape(len(columns), -1), columns, strict=True):

@@ -48,6 +48,10 @@ class ScoreVectors:
     n: int
     take: Callable[[Array], tuple[Array, Array, Array | None]]
 
+    def all_rows(self) -> tuple[Array, Array]:
+        """Return scores and labels of all rows."""
+        return self.take(np.arange(self.n))[:2]
+
     @classmethod
     def of(cls, data: Predictions) -> ScoreVectors:
         """Give access to validated predictions; a score p is expanded to the vector (1 - p, p)."""
@@ -149,14 +153,14 @@ class CalibrationTask:
         from calibrant.score_data.simplex import Simplex
 
         assert self.rows is not None
-        score, code, _ = self.rows.take(np.arange(self.rows.n))
+        score, code = self.rows.all_rows()
         ordered = score[:, self.columns], np.argsort(self.columns)[code], self.weight
         return Simplex.of(*ordered, counts=self.counts)
 
     def about_class(self, column: int) -> CalibrationTask:
         """Return the binary task of one class for the same rows."""
         assert self.rows is not None
-        score, code, _ = self.rows.take(np.arange(self.rows.n))
+        score, code = self.rows.all_rows()
         weight = _scaled(self.weight, counts=self.counts)
         sample = Sample(score[:, column], code == column, weight, (0.0, 1.0), self.counts)
         task: CalibrationTask = replace(
