@@ -138,10 +138,10 @@ def _max_distance(n: float) -> float:
     return float(CURVES.distance * n**-CURVES.distance_exponent)
 
 
-def odds(score: Array, offset: float | None = None) -> Array:
+def offset_log_odds(score: Array, offset: float | None = None) -> Array:
     """Return log-odds after adding an offset to the distances from 0 and 1, so that they stay finite.
 
-    >>> odds(np.array([0.0, 0.5, 0.9])).round(2)
+    >>> offset_log_odds(np.array([0.0, 0.5, 0.9])).round(2)
     array([-3.93,  0.  ,  2.04])
     """
     # A mean of scores may lie outside of [0, 1] by rounding.
@@ -160,7 +160,7 @@ def _banded(
     def read(values: Array) -> Array:
         return expit(np.interp(logit, mixture.at, values))
 
-    probability = read(mixture.odds)
+    probability = read(mixture.logits)
     low = np.minimum.reduce([nearby[0], read(mixture.quantile(-deviate)), probability])
     high = np.maximum.reduce([nearby[1], read(mixture.quantile(deviate)), probability])
     return Line(score, probability, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), rows)
@@ -175,7 +175,7 @@ def _covered_ranges(score: Array, max_distance: float, support: tuple[float, flo
     """
     ends, offset, near = [], CURVES.distance_offset, MAX_SCORE_DISTANCE
     for sign, wall in ((-1, support[0]), (1, support[1])):
-        ratio = np.exp(odds(score) + sign * max_distance)
+        ratio = np.exp(offset_log_odds(score) + sign * max_distance)
         by_odds = (ratio * (1 + offset) - offset) / (1 + ratio)
         limit = np.maximum(score - near, by_odds) if sign < 0 else np.minimum(score + near, by_odds)
         ends.append(np.maximum(limit, min(wall, score[0])) if sign < 0 else np.minimum(limit, wall))
@@ -188,7 +188,7 @@ def _group_numbers(steps: Residuals) -> Array:
     """Return the group of each step; steps of a group are close in rank and in log-odds."""
     share = steps.mass / steps.n
     rank = (np.cumsum(share) - share / 2) * GROUPS
-    return rank.astype(np.intp) + np.floor(odds(steps.score) / GROUP_WIDTH).astype(np.intp)
+    return rank.astype(np.intp) + np.floor(offset_log_odds(steps.score) / GROUP_WIDTH).astype(np.intp)
 
 
 def _coefficients(groups: Residuals, score: Array, n: float) -> tuple[Array, Array]:
@@ -208,7 +208,8 @@ def _coefficients(groups: Residuals, score: Array, n: float) -> tuple[Array, Arr
     # At the ends of the ranks the window is extended inwards by the part that lies outside.
     ranks = CURVES.window * n**-CURVES.window_exponent
     half_width = ranks + np.maximum(ranks - np.minimum(mid_rank, 1 - mid_rank), 0.0)
-    logit, group_logits, max_distance = odds(score), odds(groups.score), _max_distance(n)
+    logit, group_logits = offset_log_odds(score), offset_log_odds(groups.score)
+    max_distance = _max_distance(n)
     # The groups of a window are adjacent; all windows are padded to the width of the widest.
     first = np.maximum(
         np.searchsorted(cumulative[1:], mid_rank - half_width),
@@ -227,7 +228,7 @@ def _coefficients(groups: Residuals, score: Array, n: float) -> tuple[Array, Arr
     by_odds = (group_logits[window] - logit[:, None]) / max_distance
     kernel = np.maximum(1 - by_rank * by_rank, 0.0) * np.maximum(1 - by_odds * by_odds, 0.0) * share[window]
     # Distances from 0 and 1 below 1 / n are not resolved.
-    x = odds(groups.score, 1 / n)[window] - odds(score, 1 / n)[:, None]
+    x = offset_log_odds(groups.score, 1 / n)[window] - offset_log_odds(score, 1 / n)[:, None]
     tilted = kernel * x
     s0, s1, s2 = kernel.sum(axis=-1), tilted.sum(axis=-1), _row_dot(tilted, x)
     s2 += RIDGE * np.maximum(s2, RIDGE * s0)

@@ -316,8 +316,8 @@ class OutcomeRows:
         weighted = self.weight * design
 
         def likelihood(line: Array) -> float:
-            odds = offset + line @ design
-            return float(self.weight @ (self.outcome * odds - softplus(odds)))
+            logits = offset + line @ design
+            return float(self.weight @ (self.outcome * logits - softplus(logits)))
 
         for _ in range(MAX_STEPS):
             q = expit(offset + line @ design)

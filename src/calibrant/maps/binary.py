@@ -292,8 +292,8 @@ def tabulate_average(mixture: LogOddsMixture, monotone: bool | None = None) -> F
         mass = np.pad(cells.trials, beyond, constant_values=1e-6)
         flat = np.clip(increasing(probability, mass), EDGE, 1 - EDGE)
         inner = slice(beyond, beyond + cells.x.size)
-        odds = [np.log(q[inner]) - np.log1p(-q[inner]) for q in (probability, flat)]
-        bent, straight = (float(cells.likelihood(each)) for each in odds)
+        logits = [np.log(q[inner]) - np.log1p(-q[inner]) for q in (probability, flat)]
+        bent, straight = (float(cells.likelihood(each)) for each in logits)
         if monotone or straight > bent - MIN_EVIDENCE:
             probability = flat
     return LookupTable(mixture.at, np.log(probability) - np.log1p(-probability), least=mixture.cells.least)

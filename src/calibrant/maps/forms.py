@@ -51,12 +51,12 @@ class Formula:
         if self.is_identity:
             return np.array(score, dtype=np.float64)
         x = log_odds(score, self.least)
-        odds = self.shift + self.slope * x
+        logit = self.shift + self.slope * x
         if self.curvature:
-            odds = odds + self.curvature * features(x)[..., 2]
+            logit = logit + self.curvature * features(x)[..., 2]
         if self.square:
-            odds = odds + self.square * x * x
-        return expit(odds)
+            logit = logit + self.square * x * x
+        return expit(logit)
 
     def sql(self, column: str) -> str:
         """Return a SQL expression."""

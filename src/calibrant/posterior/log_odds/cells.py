@@ -71,35 +71,35 @@ class LogOddsCells:
         """Effective sample size."""
         return float(self.trials.sum())
 
-    def likelihood(self, odds: Array) -> Array:
+    def likelihood(self, logits: Array) -> Array:
         """Return the binomial log likelihood, up to a constant, of log-odds (..., cells)."""
-        return odds @ self.successes - softplus(odds) @ self.trials
+        return logits @ self.successes - softplus(logits) @ self.trials
 
-    def information(self, odds: Array) -> Array:
+    def information(self, logits: Array) -> Array:
         """Return the information of each cell on its log-odds, (..., cells)."""
-        q = expit(odds)
+        q = expit(logits)
         return self.trials * q * (1 - q)
 
 
-def step_weights(trials: Array, successes: Array, odds: Array, *, sure: bool) -> tuple[Array, Array]:
+def step_weights(trials: Array, successes: Array, logits: Array, *, sure: bool) -> tuple[Array, Array]:
     """Return negative curvature and gradient of the log likelihood at log-odds, for a step towards the mode.
 
     With `sure` the curvature is that of the Polya-Gamma bound, whose steps never decrease the likelihood;
     otherwise it is that of Newton's method, which converges faster near the mode.
     """
     if sure:
-        magnitude = np.maximum(np.abs(odds), 1e-4)
+        magnitude = np.maximum(np.abs(logits), 1e-4)
         curvature = trials * np.tanh(magnitude / 2) / (2 * magnitude)
-        return curvature, successes - 0.5 * trials - curvature * odds
-    q = expit(odds)
+        return curvature, successes - 0.5 * trials - curvature * logits
+    q = expit(logits)
     return trials * q * (1 - q), successes - trials * q
 
 
-def expit(odds: Array) -> Array:
-    """Return 1 / (1 + exp(-odds)), without overflow."""
+def expit(logits: Array) -> Array:
+    """Return 1 / (1 + exp(-logits)), without overflow."""
     from scipy.special import expit
 
-    return np.asarray(expit(odds))
+    return np.asarray(expit(logits))
 
 
 def nearest(score: Array) -> float:
@@ -152,9 +152,9 @@ def log_odds(score: Array, least: float) -> Array:
     return np.asarray(np.log(inside / (1 - inside)))
 
 
-def softplus(odds: Array) -> Array:
-    """Return log(1 + exp(odds)), without overflow."""
-    return np.maximum(odds, 0.0) + np.log1p(np.exp(-np.abs(odds)))
+def softplus(logits: Array) -> Array:
+    """Return log(1 + exp(logits)), without overflow."""
+    return np.maximum(logits, 0.0) + np.log1p(np.exp(-np.abs(logits)))
 
 
 def _cells_of_scores(x: Array, trials: Array, most: int) -> Array:

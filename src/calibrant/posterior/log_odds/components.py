@@ -48,7 +48,7 @@ class ComponentBlock:
         Posterior mode of u.
     square : list of arrays (features, features)
         Information matrix of the features, at the point where the likelihood of each component was expanded.
-    odds : array (components, cells)
+    logits : array (components, cells)
         Log-odds at the mode.
     log_marginal : array (components,)
         Log marginal likelihood.
@@ -61,7 +61,7 @@ class ComponentBlock:
     prior: Array
     mode: Array
     square: list[Array]
-    odds: Array
+    logits: Array
     log_marginal: Array
 
     @property
@@ -76,10 +76,10 @@ class ComponentBlock:
         return np.linalg.cholesky(square * (size[:, :, None] * size[:, None]) + np.eye(size.shape[1]))
 
     def replace_components(
-        self, subset: Array, mode: Array, square: list[Array], odds: Array, log_marginal: Array
+        self, subset: Array, mode: Array, square: list[Array], logits: Array, log_marginal: Array
     ) -> None:
         """Replace mode, information, log-odds and log marginal likelihood of a subset of the components."""
-        self.mode[subset], self.odds[subset], self.log_marginal[subset] = mode, odds, log_marginal
+        self.mode[subset], self.logits[subset], self.log_marginal[subset] = mode, logits, log_marginal
         for k, each in zip(subset, square, strict=True):
             self.square[k] = each
 
@@ -115,7 +115,7 @@ def parametric(cells: LogOddsCells) -> list[ComponentBlock]:
     n_components = len(sizes)
     basis = (phi[:, None] * sizes[:, None]).reshape(-1, cells.x.size, 3)
     start = np.zeros((len(basis), 3))
-    mode, odds, log_marginal = modes(cells, np.repeat(offset, n_components, axis=0), basis, start)
+    mode, logits, log_marginal = modes(cells, np.repeat(offset, n_components, axis=0), basis, start)
     prior = np.log(shapes[:, 3] * (1 - LOG_ODDS.flexible_weight))
     n = max(cells.n, 1.0)
     only_slope = (sizes[:, 1] > 0) & (np.count_nonzero(sizes, axis=1) == 1)
@@ -124,7 +124,7 @@ def parametric(cells: LogOddsCells) -> list[ComponentBlock]:
     blocks = []
     for k, (noise, share) in enumerate(noises.items()):
         block = slice(k * n_components, (k + 1) * n_components)
-        parts = mode[block], _information(cells, phi[k], odds[block]), odds[block], log_marginal[block]
+        parts = mode[block], _information(cells, phi[k], logits[block]), logits[block], log_marginal[block]
         log_prior = prior + np.log(share) + (identity_bonus if noise == 0 else 0.0)
         blocks.append(ComponentBlock(noise, None, phi[k], sizes, log_prior, *parts))
     return blocks
@@ -149,14 +149,14 @@ def modes(cells: LogOddsCells, offset: Array, basis: Array, start: Array) -> tup
     transposed = np.swapaxes(basis, -1, -2)
 
     def log_posterior(u: Array, components: Array) -> tuple[Array, Array]:
-        odds = offset[components] + np.matmul(basis[components], u[:, :, None])[:, :, 0]
-        return odds, cells.likelihood(odds) - 0.5 * (u * u).sum(axis=-1)
+        logits = offset[components] + np.matmul(basis[components], u[:, :, None])[:, :, 0]
+        return logits, cells.likelihood(logits) - 0.5 * (u * u).sum(axis=-1)
 
     u = start.copy()
-    odds, best = log_posterior(u, np.arange(len(u)))
+    logits, best = log_posterior(u, np.arange(len(u)))
     unfinished = np.arange(len(u))
     for step in range(STEPS):
-        design, at = basis[unfinished], odds[unfinished]
+        design, at = basis[unfinished], logits[unfinished]
         curvature, slope = step_weights(trials, successes, at, sure=step < SURE)
         transposed_design = transposed[unfinished]
         precision = np.matmul(transposed_design * curvature[:, None], design) + eye
@@ -172,7 +172,7 @@ def modes(cells: LogOddsCells, offset: Array, basis: Array, start: Array) -> tup
             better = value >= best[component] - 1e-9
             improved = component[better]
             gain[trying[better]] = value[better] - best[improved]
-            u[improved], odds[improved], best[improved] = new[better], f[better], value[better]
+            u[improved], logits[improved], best[improved] = new[better], f[better], value[better]
             trying = trying[~better]
             if not trying.size:
                 break
@@ -181,13 +181,13 @@ def modes(cells: LogOddsCells, offset: Array, basis: Array, start: Array) -> tup
             unfinished = unfinished[gain >= ENOUGH]
             if not unfinished.size:
                 break
-    precision = np.stack(_information(cells, basis, odds)) + eye
-    return u, odds, best - _half_log_det(precision)
+    precision = np.stack(_information(cells, basis, logits)) + eye
+    return u, logits, best - _half_log_det(precision)
 
 
-def _information(cells: LogOddsCells, phi: Array, odds: Array) -> list[Array]:
+def _information(cells: LogOddsCells, phi: Array, logits: Array) -> list[Array]:
     """Return the information matrices of features (shared, or of each component) at log-odds."""
-    return list(np.matmul(np.swapaxes(phi, -1, -2) * cells.information(odds)[:, None], phi))
+    return list(np.matmul(np.swapaxes(phi, -1, -2) * cells.information(logits)[:, None], phi))
 
 
 def _half_log_det(precision: Array) -> Array:
@@ -209,14 +209,14 @@ class TimeVariable:
         return np.asarray(np.sqrt(2.0) * np.cos(np.pi * time[:, None] * np.arange(1, count + 1)))
 
 
-def time_variables(cells: LogOddsCells, odds: Array) -> dict[str, TimeVariable]:
+def time_variables(cells: LogOddsCells, logits: Array) -> dict[str, TimeVariable]:
     """Return the two time variables of the smooth part: rank of the rows, and linear in the log-odds.
 
-    The latter covers the central part of the information, which is computed at the fitted log-odds `odds`.
+    The latter covers the central part of the information, which is computed at the fitted log-odds `logits`.
     """
     cumulative_sums = np.cumsum(cells.trials)
     rank = TimeVariable(cells.x, (cumulative_sums - cells.trials / 2) / cumulative_sums[-1])
-    information = cells.information(odds)
+    information = cells.information(logits)
     # Sums up to the middle of each cell, so that both ends are treated symmetrically.
     upto = np.cumsum(information) - information / 2
     ends = np.array([INFORMATION_TAIL, 1 - INFORMATION_TAIL]) * information.sum()
@@ -239,7 +239,7 @@ def smooth(
     likeliest = 1 + int(np.argmax(logs[1:]))
     no_noise = LOG_ODDS.probability_of_no_label_noise
     shares = {0: no_noise, likeliest: 1 - no_noise}
-    centre = _mean_odds(parametric_blocks)
+    centre = _mean_logits(parametric_blocks)
     times = time_variables(cells, centre)
     count = int(np.clip(2 ** np.round(np.log2(np.sqrt(cells.n))), LEAST_WAVES, MOST_WAVES))
     count = min(count, max(cells.x.size - 1, 2))
@@ -266,15 +266,15 @@ def smooth(
     if sum(float(weight.sum()) for weight in weights) < REFINED:
         return blocks, times
     # Expand again at the improved mean, where that matters, and then fit individually.
-    centre = _mean_odds([*parametric_blocks, *blocks])
+    centre = _mean_logits([*parametric_blocks, *blocks])
     for block, weight in zip(blocks, weights, strict=True):
         subset = np.flatnonzero(weight > EXPANDED)
         if subset.size:
             offset = with_label_noise(cells.x, block.noise)
             parts = _fit_by_expansion(cells, block.features, shapes, spread, offset, centre)
-            mode, square, odds, log_marginal = parts
+            mode, square, logits, log_marginal = parts
             block.replace_components(
-                subset, mode[subset], [square[k] for k in subset], odds[subset], log_marginal[subset]
+                subset, mode[subset], [square[k] for k in subset], logits[subset], log_marginal[subset]
             )
     for block, weight in zip(
         blocks, component_weights([*parametric_blocks, *blocks])[len(parametric_blocks) :], strict=True
@@ -283,9 +283,9 @@ def smooth(
         if subset.size:
             offset = np.broadcast_to(with_label_noise(cells.x, block.noise), (subset.size, cells.x.size))
             basis = block.features * sizes[subset][:, None]
-            mode, odds, log_marginal = modes(cells, offset, basis, block.mode[subset])
+            mode, logits, log_marginal = modes(cells, offset, basis, block.mode[subset])
             block.replace_components(
-                subset, mode, _information(cells, block.features, odds), odds, log_marginal
+                subset, mode, _information(cells, block.features, logits), logits, log_marginal
             )
     return blocks, times
 
@@ -298,10 +298,10 @@ def component_weights(blocks: list[ComponentBlock]) -> list[Array]:
     return [weights / total for weights in raw]
 
 
-def _mean_odds(blocks: list[ComponentBlock]) -> Array:
+def _mean_logits(blocks: list[ComponentBlock]) -> Array:
     """Return the posterior mean of the log-odds in each cell."""
     weights = component_weights(blocks)
-    return np.sum([weight @ block.odds for weight, block in zip(weights, blocks, strict=True)], axis=0)
+    return np.sum([weight @ block.logits for weight, block in zip(weights, blocks, strict=True)], axis=0)
 
 
 def _spectra(count: int) -> list[Array]:
@@ -347,7 +347,7 @@ def _fit_by_expansion(
     of_shape = np.linalg.solve(shape_precision, (schur[:, :, n_features] * shapes[:, None])[..., None])
     of_cosines = solved[:, :, n_features:] - solved[:, :, :n_features] @ (of_shape * shapes[:, None, :, None])
     mode = np.concatenate([of_shape, of_cosines], axis=2).reshape(-1, phi.shape[1])
-    odds = offset + (mode * _prior_sds(shapes, spread)) @ phi.T
+    logits = offset + (mode * _prior_sds(shapes, spread)) @ phi.T
     log_det = (_half_log_det(shape_precision) + _half_log_det(cosine_precision)).ravel()
-    log_marginal = cells.likelihood(odds) - 0.5 * (mode * mode).sum(axis=-1) - log_det
-    return mode, [square] * len(mode), odds, log_marginal
+    log_marginal = cells.likelihood(logits) - 0.5 * (mode * mode).sum(axis=-1) - log_det
+    return mode, [square] * len(mode), logits, log_marginal

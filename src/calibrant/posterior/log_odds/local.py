@@ -89,7 +89,7 @@ def partition_average(cells: LogOddsCells) -> LocalLogOdds:
             reach_probability = np.repeat(reach_probability * (1 - stop_probability[level]), 2)
     of_cell = np.searchsorted(starts, np.arange(code.size), side="right") - 1
     parts = np.array(weight)[:, :, None] * kind_weight[of_cell].reshape(levels, count, -1)
-    mean, sd = (np.moveaxis(each.reshape(levels, count, -1), -1, 1) for each in (shifted.odds, shifted.sd))
+    mean, sd = (np.moveaxis(each.reshape(levels, count, -1), -1, 1) for each in (shifted.logits, shifted.sd))
     shifted_weight = np.moveaxis(parts[..., 1:], -1, 1)
     return LocalLogOdds(
         float(below[0]),
@@ -107,7 +107,7 @@ def independent_shifts(cells: LogOddsCells) -> LocalLogOdds:
     log = shifted.log_bayes_factor.sum(axis=0) - np.log(len(sds))
     total = float(np.logaddexp.reduce(log))
     weight = np.broadcast_to(np.exp(log - total)[:, None], (len(sds), cells.x.size))
-    return LocalLogOdds(total, weight, shifted.odds.T, shifted.sd.T)
+    return LocalLogOdds(total, weight, shifted.logits.T, shifted.sd.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +118,12 @@ class _ShiftedRanges:
     ----------
     log_bayes_factor : array (ranges, kinds)
         Log Bayes factor against the scores as they are.
-    odds, sd : arrays (entries, kinds)
+    logits, sd : arrays (entries, kinds)
         Posterior mode and standard deviation of the log-odds of each cell of each range.
     """
 
     log_bayes_factor: Array
-    odds: Array
+    logits: Array
     sd: Array
 
     @classmethod
@@ -151,9 +151,9 @@ class _ShiftedRanges:
         shift, slope = np.zeros((2, len(starts), len(kinds)))
 
         def log_posterior(a: Array, b: Array) -> tuple[Array, Array]:
-            odds = x + a[range_of] + b[range_of] * position
-            fit = sum_by_range(successes * odds - trials * softplus(odds) - base[:, None])
-            return odds, fit - 0.5 * (a * a * shift_precision + b * b * slope_precision)
+            logits = x + a[range_of] + b[range_of] * position
+            fit = sum_by_range(successes * logits - trials * softplus(logits) - base[:, None])
+            return logits, fit - 0.5 * (a * a * shift_precision + b * b * slope_precision)
 
         def precision(weight: Array) -> tuple[Array, Array, Array]:
             across = np.where(sloped, sum_by_range(weight * position), 0.0)
@@ -163,9 +163,9 @@ class _ShiftedRanges:
                 np.where(sloped, sum_by_range(weight * position**2), 0.0) + slope_precision,
             )
 
-        odds, best = log_posterior(shift, slope)
+        logits, best = log_posterior(shift, slope)
         for step in range(STEPS):
-            weight, residual = step_weights(trials, successes, odds, sure=step < SURE)
+            weight, residual = step_weights(trials, successes, logits, sure=step < SURE)
             aa, ab, bb = precision(weight)
             to_a = sum_by_range(residual) - shift * shift_precision
             to_b = np.where(sloped, sum_by_range(residual * position) - slope * slope_precision, 0.0)
@@ -182,14 +182,14 @@ class _ShiftedRanges:
             shift, slope = shift + step_length * da, slope + step_length * db
             gain = np.where(better, value - best, 0.0)
             best = best + gain
-            odds = np.where(better[range_of], new, odds)
+            logits = np.where(better[range_of], new, logits)
             if step >= SURE and gain.max() < ENOUGH:
                 break
-        q = expit(odds)
+        q = expit(logits)
         aa, ab, bb = precision(trials * q * (1 - q))
         det = aa * bb - ab * ab
         log_bayes_factor = best - 0.5 * np.log(det) + 0.5 * np.log(shift_precision * slope_precision)
         var = (
             bb[range_of] - 2 * ab[range_of] * position + np.where(sloped, aa[range_of] * position**2, 0.0)
         ) / det[range_of]
-        return cls(log_bayes_factor, odds, np.sqrt(np.maximum(var, 1e-12)))
+        return cls(log_bayes_factor, logits, np.sqrt(np.maximum(var, 1e-12)))

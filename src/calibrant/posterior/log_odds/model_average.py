@@ -81,7 +81,7 @@ class LogOddsMixture:
         return total
 
     @cached_property
-    def odds(self) -> Array:
+    def logits(self) -> Array:
         """Log-odds of the posterior mean probability."""
         inside = np.clip(self.probability, EDGE, 1 - EDGE)
         return np.log(inside) - np.log1p(-inside)
@@ -94,8 +94,8 @@ class LogOddsMixture:
         share = self.cells.trials / self.cells.n
         weight, mean, sd = (array[:, inner] for array in (self.weight, self.mean, self.sd))
         # Gain in log loss of a positive and of a negative outcome.
-        positive_gain = -softplus(-self.odds[inner]) + softplus(-self.cells.x)
-        negative_gain = -softplus(self.odds[inner]) + softplus(self.cells.x)
+        positive_gain = -softplus(-self.logits[inner]) + softplus(-self.cells.x)
+        negative_gain = -softplus(self.logits[inner]) + softplus(self.cells.x)
         local = slice(self.n_global_terms, None)
         local_weight = weight[local].sum(axis=0)
         probability = 0.0

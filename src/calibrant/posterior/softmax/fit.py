@@ -194,8 +194,7 @@ def penalised(
 def gap_probability_of(log_odds: Array | float) -> Array:
     """Return the posterior probability of a gap from its log Bayes factor against no gap."""
     calibrated = SOFTMAX.prior_probability_of_calibration
-    odds = np.log1p(-calibrated) - np.log(calibrated) + log_odds
-    return expit(odds)
+    return expit(np.log1p(-calibrated) - np.log(calibrated) + log_odds)
 
 
 def _prior(count: int) -> Array:
