@@ -47,25 +47,6 @@ LOCAL_DIFFERENCE_FACTOR = 0.5
 SQUARE_FACTOR = 1.5
 
 
-class Extension(NamedTuple):
-    """Extension of an interval above the larger of the two forms of an error.
-
-    `wider` multiplies the standard error times the normal quantile, `difference` the difference between the
-    forms. Both forms miss what the blocks cannot represent, and a large difference indicates that the blocks
-    fit badly.
-    """
-
-    wider: float
-    difference: float
-
-    @classmethod
-    def of(cls, *, squared: bool) -> Extension:
-        """Return the extension for `l1` and `mul`, or for the square of `l2`."""
-        if squared:
-            return cls(SQUARE_FACTOR, SQUARE_FACTOR)
-        return cls(SOFTMAX.interval_factor, SOFTMAX.difference_factor)
-
-
 class ErrorForms(NamedTuple):
     """One of the errors (the square, for l2) in its two forms.
 
@@ -105,15 +86,21 @@ class ErrorForms(NamedTuple):
         held_out = SOFTMAX.held_out_weight
         return (1 - held_out) * self.corrected + held_out * self.held_out
 
-    def ends(self, z: float, p_gap: float, extension: Extension) -> tuple[float, float]:
-        """Return the ends of an interval of z standard errors, given the posterior probability of a gap."""
+    def ends(self, z: float, p_gap: float, *, squared: bool) -> tuple[float, float]:
+        """Return the ends of an interval of z standard errors, given the posterior probability of a gap.
+
+        Above the larger of the two forms it is extended by a multiple of the standard error and of their
+        difference, which are larger for the square of `l2`.
+        """
         if p_gap <= 0.5:
             # No gap is more probable: the upper end is that of the posterior given a gap.
             return 0.0, self.expected + SOFTMAX.interval_factor * z * self.spread
         forms = self.corrected, self.held_out
         margin, difference = z * max(self.held_out_error, self.spread), abs(forms[0] - forms[1])
         low = min(forms) - SOFTMAX.interval_factor * margin
-        high = max(forms) + extension.wider * margin + extension.difference * difference
+        factors = SOFTMAX.interval_factor, SOFTMAX.difference_factor
+        wider, further = (SQUARE_FACTOR, SQUARE_FACTOR) if squared else factors
+        high = max(forms) + wider * margin + further * difference
         return max(low, 0.0), max(high, 0.0)
 
 
@@ -144,7 +131,7 @@ class LocalErrorForms(NamedTuple):
         """The error."""
         return self.expected
 
-    def ends(self, z: float, p_gap: float, extension: Extension) -> tuple[float, float]:
+    def ends(self, z: float, p_gap: float, *, squared: bool) -> tuple[float, float]:
         """Return the ends of an interval of z standard errors.
 
         The lower end is confirmed by held-out rows, whatever the shape of the gap. The upper end allows for
@@ -314,7 +301,7 @@ class CanonicalError:
     ) -> tuple[float, float]:
         """Return the ends of an interval at this level."""
         z = NormalDist().inv_cdf((1 + level) / 2)
-        return forms.ends(z, self.gap_probability, Extension.of(squared=squared))
+        return forms.ends(z, self.gap_probability, squared=squared)
 
 
 def _posterior_errors(posterior: SoftmaxPosterior, theta: Array, n_subset: int) -> tuple[Array, Array]:
