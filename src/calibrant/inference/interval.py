@@ -741,8 +741,7 @@ def interval_of_named(
         estimate = combined(np.stack(estimates, axis=-1), norm, share)
         if true == 0:
             calibrated.append(estimate)
-        centre = estimate.mean()
-        estimate = centre + spread * (estimate - centre)
+        estimate = widened(estimate, spread)
         return (true, [estimate]) if attained.any() else (float(max_error.max()), [estimate])
 
     ends = invert(lambda errors: [simulate(true) for true in errors], value, posterior, level)

@@ -198,11 +198,15 @@ def rank_estimators(
     curves = population.curves()
     value = np.empty((len(curves), len(chosen), times))
     blocks = _blocks(population, times)
-    for done, (c, block, sample) in enumerate(_data_sets(population, curves, generator, blocks), 1):
-        for e, (name, estimator) in enumerate(chosen.items()):
-            value[c, e, block] = _errors(estimator, sample, name, curves[c].name)
-        if progress is not None:
-            progress(done, len(curves) * len(blocks))
+    for b, block in enumerate(blocks):
+        size = block.stop - block.start
+        index = population.draw(generator, size)
+        for c, curve in enumerate(curves):
+            sample = population.sample(curve.probability, index, generator, size)
+            for e, (name, estimator) in enumerate(chosen.items()):
+                value[c, e, block] = _errors(estimator, sample, name, curve.name)
+            if progress is not None:
+                progress(b * len(curves) + c + 1, len(curves) * len(blocks))
     error = value - np.array([curve.true for curve in curves])[:, None, None]
     resolved = {name: str(estimator) for name, estimator in chosen.items()}
     return Recommendation(
@@ -280,34 +284,16 @@ def _blocks(population: Population, times: int) -> list[slice]:
     return [slice(a, min(times, a + step)) for a in range(0, times, step)]
 
 
-def _data_sets(
-    population: Population,
-    curves: Sequence[CalibrationCurve],
-    rng: np.random.Generator,
-    blocks: Sequence[slice],
-) -> Iterator[tuple[int, slice, Sample]]:
-    """Yield blocks of simulated data sets: index of the curve, repetitions, and rows."""
-    for block in blocks:
-        size = block.stop - block.start
-        index = population.draw(rng, size)
-        for c, curve in enumerate(curves):
-            yield c, block, population.sample(curve.probability, index, rng, size)
-
-
 def _errors(estimator: Estimator, sample: Sample, name: str, curve: str) -> Array:
     """Return the estimate from each data set, averaged over classes."""
     with inputs.within(f"estimator {name!r} on a {curve} data set"):
-        errors = _errors_by_class(estimator, sample)
+        if isinstance(estimator, Function) and sample.weight is not None and sample.counts:
+            # A user function may ignore weights, so rows with counts are repeated.
+            each = [estimator.fit(sample[entry].repeated()).error() for entry in np.ndindex(sample.batch)]
+            errors = np.reshape(each, sample.batch)
+        else:
+            errors = np.asarray(estimator.fit(sample).error("l1"))
     return errors.mean(axis=-1) if errors.ndim > 1 else errors
-
-
-def _errors_by_class(estimator: Estimator, sample: Sample) -> Array:
-    """Return the estimate from each data set and class."""
-    if isinstance(estimator, Function) and sample.weight is not None and sample.counts:
-        # A user function may ignore weights, so rows with counts are repeated.
-        each = [estimator.fit(sample[entry].repeated()).error() for entry in np.ndindex(sample.batch)]
-        return np.reshape(each, sample.batch)
-    return np.asarray(estimator.fit(sample).error("l1"))
 
 
 def accuracy_table(
