@@ -125,7 +125,7 @@ def test_skce_is_negative_where_residuals_point_away_from_each_other():
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_the_variational_error_is_that_of_a_loop(norm):
-    rows = Simplex.of(*drawn(5, 120, 3))
+    rows = Simplex.of(*drawn(5, 240, 3))
     fit = CanonicalVariational("temperature", 4).fit(rows)
     parts = rows.folds(4)
     assert len(parts) == 4

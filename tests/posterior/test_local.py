@@ -166,6 +166,15 @@ def test_neither_the_order_of_rows_or_classes_nor_repetition_changes_a_bit():
     assert CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, code, count))).local is not None
 
 
+def test_last_digits_of_scores_hardly_change_the_error():
+    p, code, _ = chessboard(400)
+    changed = p * (1 + np.random.default_rng(1).integers(-3, 4, p.shape) * 2.0**-52)
+    one, other = (CanonicalError.of(SoftmaxPosterior.of(Simplex.of(q, code))) for q in (p, changed))
+    assert one.local is not None
+    for norm in NORMS:
+        assert other.value(norm) == pytest.approx(one.value(norm), rel=1e-6)
+
+
 def test_an_estimate_and_its_classes_go_by_neighbours():
     p, code, truth = chessboard(400)
     error = CanonicalError.of(SoftmaxPosterior.of(Simplex.of(p, code)))

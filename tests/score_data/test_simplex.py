@@ -26,6 +26,19 @@ def test_the_order_of_rows_changes_nothing():
     same(Simplex.of(score, code), Simplex.of(score[order], code[order]))
 
 
+def test_the_layout_in_memory_changes_nothing():
+    score, code, _ = drawn(400, 5, 400)
+    same(Simplex.of(np.asfortranarray(score), code), Simplex.of(score, code))
+
+
+def test_last_digits_of_scores_do_not_change_the_order():
+    score, code, rng = drawn(1000, 3, 1000)
+    rows = Simplex.of(score, code)
+    changed = Simplex.of(score * (1 + rng.integers(-3, 4, score.shape) * 2.0**-52), code)
+    np.testing.assert_array_equal(changed.code, rows.code)
+    np.testing.assert_allclose(changed.score, rows.score, rtol=1e-14)
+
+
 def test_scores_that_differ_by_rounding_are_equal():
     rng = np.random.default_rng(0)
     exact = np.round(rng.dirichlet(np.ones(3), 200), 1) + 0.1

@@ -21,6 +21,9 @@ CHUNK = 1 << 21
 # Scores are tied if their relative difference is at most TIED, 32 units in the last place. Means over rows
 # are tied if they differ by at most TIED_MEANS.
 TIED, TIED_MEANS = 2.0**-48, 1e-9
+# Rows are ordered by the remainder of a sum of log2 scores modulo this. It is far below differences between
+# rows, so that the remainder looks random, and far above rounding errors of float32.
+LOG_STEP = 2.0**-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,16 +84,16 @@ class Simplex:
         else:
             score = score.copy()
             score[positive] = without_rounding(score[positive])
-        hashed = _hashed(_keys(score))
-        order = np.lexsort((weight, code, hashed))
-        near = np.flatnonzero(hashed[order[1:]] == hashed[order[:-1]])
+        keys, places = _keys(score)
+        order = np.lexsort((weight, code, keys, places))
+        near = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
         if (score[order[near]] != score[order[near + 1]]).any():
             # Different rows may have the same key.
-            order = np.lexsort((weight, code, *score.T, hashed))
+            order = np.lexsort((weight, code, *score.T, keys, places))
         n, order = len(order), order[weight[order] > 0]
-        hashed, score, code = (each[order] for each in (hashed, score, code))
+        keys, score, code = (each[order] for each in (keys, score, code))
         score, code = score.astype(np.float64, copy=False), np.asarray(code, np.intp)
-        near = np.flatnonzero(hashed[1:] == hashed[:-1])
+        near = np.flatnonzero(keys[1:] == keys[:-1])
         same = np.zeros(len(order), dtype=bool)
         same[near + 1] = (score[near + 1] == score[near]).all(axis=1)
         group = np.cumsum(~same) - 1
@@ -143,7 +146,7 @@ class Simplex:
         """Split the rows into folds of about equal weight, without separating equal score vectors."""
         ends = np.cumsum(self.weight)
         at = np.searchsorted(ends, self.n * np.arange(1, count) / count)
-        # Rows are sorted by a hash, so that consecutive rows are a random sample.
+        # The order looks random, so that consecutive rows are a random sample.
         starts = np.searchsorted(self.group, self.group[np.minimum(at, len(self.group) - 1)])
         cuts = np.unique(np.concatenate([[0], starts, [len(self.group)]]))
         return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
@@ -154,14 +157,22 @@ class Simplex:
         return Simplex(score, code, weight, square, group, np.arange(len(code)))
 
 
-def _keys(score: Array) -> Array:
-    """Return a sum of the scores of each row with random factors."""
+def _keys(score: Array) -> tuple[Array, Array]:
+    """Return for each row a sum of the scores with random factors, and a place in [0, 1).
+
+    The place is the remainder of such a sum of log2 scores, interpolated between powers of two. It hardly
+    changes if scores change by rounding: the place of a row decides about its fold. Both sums are added class
+    by class, because the rounding of a product of arrays depends on their layout in memory.
+    """
     n, classes = score.shape
-    keys, direction = np.empty(n), np.random.default_rng(0).random(classes)
+    keys, places, direction = np.zeros(n), np.zeros(n), np.random.default_rng(0).random((classes,))
     for first in range(0, n, max(1, CHUNK // classes)):
         chunk = slice(first, first + max(1, CHUNK // classes))
-        keys[chunk] = np.einsum("ij,j->i", score[chunk].astype(np.float64), direction)
-    return keys
+        columns = score[chunk].astype(np.float64, order="F").T + 0.0  # turns -0 into 0
+        for k, factor in enumerate(direction):
+            keys[chunk] += factor * columns[k]
+            places[chunk] += factor / LOG_STEP * (columns[k].view(np.int64) * 2.0**-52)
+    return keys, places % 1.0
 
 
 def without_rounding(score: Array) -> Array:
@@ -210,11 +221,3 @@ def tied_ranks(mean: Array) -> Array:
     rank = np.empty(mean.size, dtype=np.intp)
     rank[order] = np.cumsum(np.diff(mean[order], prepend=mean[order[0]]) > TIED_MEANS)
     return rank
-
-
-def _hashed(keys: Array) -> Array:
-    """Hash floats to integers (the finaliser of splitmix64)."""
-    bits = (keys + 0.0).view(np.uint64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(bits ^ (bits >> np.uint64(31)))
