@@ -41,7 +41,7 @@ def moment(at: Any, name: str = "at") -> str | int:
     try:
         value = np.datetime64(at)
     except ValueError:
-        value = np.datetime64("NaT")
+        value = np.datetime64("NaT", "s")
     if np.isnat(value):
         raise InputError(name, rule, at)
     return str(value)
@@ -53,7 +53,9 @@ def closes(at: Any, delay: float) -> Any:
     >>> str(closes("2026-05-04", 7)), str(closes("2026-05-04T10", 0.5))
     ('2026-05-12T00:00:00', '2026-05-04T23:00:00')
     """
-    end = (np.datetime64(at) + 1).astype("datetime64[s]")
+    start = np.datetime64(at)
+    unit: Any = np.datetime_data(start.dtype)[0]
+    end = (start + np.timedelta64(1, unit)).astype("datetime64[s]")
     return end + np.timedelta64(round(delay * 86400), "s")
 
 
