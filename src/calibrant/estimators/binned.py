@@ -8,7 +8,7 @@ shares that fall linearly with the distance.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -68,16 +68,13 @@ def resolved_n_bins(n_bins: Size, n: Array) -> int:
     return root
 
 
-@lru_cache(maxsize=64)
 def equal_edges(b: int) -> Array:
     """Return the edges of b equal bins.
 
     >>> equal_edges(4)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    edges = np.arange(b + 1) / b
-    edges.flags.writeable = False
-    return edges
+    return np.arange(b + 1) / b
 
 
 def adaptive_edges(data: ScoreData, b: int, *, larger_first: bool = False) -> Array:
