@@ -23,8 +23,8 @@ PACKAGES = (
 # asked, and the estimator that cross-fits any map.
 TO_THE_RIGHT = {
     ("estimators", "maps"),
-    *((package, "plot") for package in ("curves", "inference", "decisions", "assessment")),
-    *((package, "report") for package in ("curves", "inference", "assessment")),
+    *((package, "plot") for package in ("curves", "assessment")),
+    *((package, "report") for package in ("curves", "assessment")),
     *(("sketch", package) for package in ("api", "data")),
 }
 
