@@ -20,15 +20,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 #: What seeds simulations.
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
-# What has no index, and need not be asked.
-_WITHOUT_INDEX = frozenset((np.ndarray, list, tuple, type(None)))
 
 
 def check_choice(name: str, value: Any, options: Iterable[Any], aliases: Iterable[str] = ()) -> None:
     """Refuse a value that is none of the options; one close to an option or an alias is suggested."""
     options = list(options)
-    if isinstance(value, str) and value in options:
-        return
     if not any(value is option or (isinstance(value, str) and value == option) for option in options):
         raise InputError(
             name, f"be one of {show(*options)}", value, got=show_near(value, [*options, *aliases])
@@ -174,8 +170,6 @@ def same_rows(**arguments: Any) -> None:
     another order, 'a' and 'c' at row 0; align one: .reindex(other.index), or pass .to_numpy() where rows
     match by position
     """
-    if _WITHOUT_INDEX.issuperset(map(type, arguments.values())):
-        return
     indices = {name: index for name, values in arguments.items() if (index := _index(values)) is not None}
     for (name, index), (other, its) in combinations(indices.items(), 2):
         if index is its or len(index) != len(its) or index.equals(its) or not _same_labels(index, its):
