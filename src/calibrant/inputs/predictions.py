@@ -152,15 +152,40 @@ def predictions(
     if n == 0:
         raise InputError("y_true and y_prob", "not be empty", 0, got="0 rows")
     weights = _read_weights(sample_weight, counts, n, "labels")
-    if labelled is None:
-        return _checked(truth, score, tolerance, weights, y_prob, labels, pos_label, more, by_name, percent)
-    if not labelled.any():
-        refuse_unlabelled("y_true", n)
-    dropped = count_dropped(labelled, weights)
-    weights = None if weights is None else (weights[0], weights[1][labelled])
-    truth, score = truth[labelled], score[labelled]
+    dropped = 0
+    if labelled is not None:
+        if not labelled.any():
+            refuse_unlabelled("y_true", n)
+        dropped = count_dropped(labelled, weights)
+        weights = None if weights is None else (weights[0], weights[1][labelled])
+        truth, score = truth[labelled], score[labelled]
     with rows_of(labelled):
-        data = _checked(truth, score, tolerance, weights, y_prob, labels, pos_label, more, by_name, percent)
+        if percent:
+            score, tolerance = _divided(score, tolerance)
+        try:
+            score, deviation = _checked_scores(score, tolerance)
+        except InputError as error:
+            error.hint = PREDICTED if _are_labels(score, truth) else error.hint
+            raise
+        truth, given = _truth(truth), None if labels is None else class_labels(labels)
+        _check_label(pos_label)
+        if score.ndim == 1:
+            named = by_name and pos_label is None and given is None
+            if named and isinstance(name := getattr(y_prob, "name", None), str):
+                pos_label = _class_of_series(name, truth)
+            try:
+                code, classes = _binary(truth, given, pos_label, more)
+            except InputError as error:
+                if SOFT in error.hint:
+                    repeated = ", or each row as 1 and as 0, counted as often as each occurred"
+                    error.hint = SWAPPED if ((score == 0) | (score == 1)).all() else SOFT + repeated
+                raise
+        else:
+            classes = _classes(truth, score.shape[1], given, y_prob)
+            code = _codes(truth, classes, "labels" if given is None else "")
+        data = _weighted(score, code, weights, classes, positive_column(classes, pos_label), deviation)
+    if labelled is None:
+        return data
     kept = labelled.copy()
     kept[labelled] = True if data.kept is None else data.kept
     return replace(data, kept=kept, dropped=dropped)
@@ -181,46 +206,6 @@ def count_dropped(labelled: Array, weights: tuple[str, Array] | None) -> int:
         return int((~labelled).sum())
     with rows_of(~labelled):
         return int(_weights("counts", weights[1][~labelled]).sum())
-
-
-def _checked(
-    truth: Array,
-    score: Array,
-    tolerance: float | None,
-    weights: tuple[str, Array] | None,
-    y_prob: Any,
-    labels: Any,
-    pos_label: Any,
-    more: bool,
-    by_name: bool,
-    percent: bool,
-) -> Predictions:
-    """Return predictions of rows all of which should have a label."""
-    if percent:
-        score, tolerance = _divided(score, tolerance)
-    try:
-        score, deviation = _checked_scores(score, tolerance)
-    except InputError as error:
-        error.hint = PREDICTED if _are_labels(score, truth) else error.hint
-        raise
-    truth, given = _truth(truth), None if labels is None else class_labels(labels)
-    _check_label(pos_label)
-    if score.ndim == 1:
-        named = by_name and pos_label is None and given is None
-        if named and isinstance(name := getattr(y_prob, "name", None), str):
-            pos_label = _class_of_series(name, truth)
-        try:
-            code, classes = _binary(truth, given, pos_label, more)
-        except InputError as error:
-            if SOFT in error.hint:
-                counts = ", or each row as 1 and as 0, counted as often as each occurred"
-                error.hint = SWAPPED if ((score == 0) | (score == 1)).all() else SOFT + counts
-            raise
-    else:
-        classes = _classes(truth, score.shape[1], given, y_prob)
-        code = _codes(truth, classes, "labels" if given is None else "")
-    positive = positive_column(classes, pos_label)
-    return _weighted(score, code, weights, classes, positive, deviation)
 
 
 def unlabelled(
@@ -576,11 +561,10 @@ def decided(data: Predictions) -> bool:
     >>> decided(predictions([0, 1, 1], [0, 1, 0])), decided(predictions([0, 1, 1], [0.0, 1.0, 0.5]))
     (True, False)
     """
-    score, step = data.score, 1 << 16
-    if 0 < score.flat[0] < 1:
+    score = data.score
+    if 0 < score.flat[0] < 1:  # most are told by this
         return False
-    parts = (score[a : a + step] for a in range(0, len(score), step))  # most are told by the first rows
-    return all(((chunk == 0) | (chunk == 1)).all() for chunk in parts) and float(np.ptp(score)) == 1
+    return bool(((score == 0) | (score == 1)).all()) and float(np.ptp(score)) == 1
 
 
 def are_usual(seen: Collection[Any]) -> bool:
@@ -713,8 +697,6 @@ def _binary(
     truth: Array, given: tuple[Any, ...] | None, pos_label: Any, more: bool
 ) -> tuple[Array, tuple[Any, Any]]:
     """Return whether each label is the positive class, and the classes (negative, positive)."""
-    if given is pos_label is None and truth.dtype.kind in "biu" and (plain := _zero_one(truth)) is not None:
-        return plain, (0, 1)
     if given is not None:
         _codes(truth, given, "")
     seen = _distinct(truth) if given is None else given
@@ -723,18 +705,6 @@ def _binary(
     positive = next((label for label in seen if label == classes[1]), classes[1])
     code = np.array([v == positive for v in truth.tolist()]) if truth.dtype.kind == "O" else truth == positive
     return code, classes
-
-
-def _zero_one(truth: Array) -> Array | None:
-    """Return whether each integer label is 1 if all are 0 or 1: the common case, told while in the cache."""
-    if truth.dtype.kind == "b":
-        return truth
-    code, step = np.empty(len(truth), dtype=bool), 1 << 18
-    for a in range(0, len(truth), step):
-        if np.maximum.reduce(truth[a : a + step].view(f"u{truth.itemsize}")) > 1:  # unsigned, -1 is large
-            return None
-        np.equal(truth[a : a + step], 1, out=code[a : a + step])
-    return code
 
 
 def _refuse(
