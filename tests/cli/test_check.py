@@ -412,9 +412,11 @@ def test_the_summary_is_a_table_that_nothing_can_break(here):
     assert done.exit_code == 1
 
 
-@pytest.mark.parametrize("name", ["gone.csv", "bad.csv"])
+@pytest.mark.parametrize("name", ["gone.csv", "gone?.csv", "bad.csv"])
 def test_bad_input_is_an_error_that_a_build_shows(here, name):
     (here / "bad.csv").write_text("label,score\n1,<high>|\n")
+    for report in ("a.xml", "a.md"):
+        (here / report).write_text("the result of an earlier run")
     message = refused(name, "--max-ece", "0.1", "--junit", "a.xml", "--markdown", "a.md")
     suite = ET.parse("a.xml").getroot()
     assert (suite.attrib["errors"], suite.attrib["failures"], suite.attrib["tests"]) == ("1", "0", "1")

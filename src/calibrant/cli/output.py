@@ -145,6 +145,8 @@ def _files(source: str | Path, format: str | None) -> list[str]:
         return [str(source)]
     try:
         return expanded(source, format)
+    except FileNotFoundError as error:
+        raise MissingInput(error) from None
     except (ValueError, OSError) as error:
         raise Refused(error) from None
 
