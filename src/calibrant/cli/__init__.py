@@ -22,9 +22,6 @@ from calibrant.cli.output import Refused, discard, open_closed_streams
 from calibrant.cli.report import report
 from calibrant.cli.sketch import sketch
 
-# Raised to show the help of a group, by versions of click that have it.
-_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
-
 
 class Stopped(click.ClickException):
     """The program was stopped by Ctrl-C."""
@@ -38,7 +35,7 @@ def _one_line(ctx: click.Context) -> Iterator[None]:
     try:
         yield
     except click.UsageError as error:
-        if isinstance(error, _HELP):
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
             raise
         where = (error.ctx or ctx).command_path
         raise Refused(f"{error.format_message()} (see {where} -h)") from None

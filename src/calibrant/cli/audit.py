@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from calibrant.cli.check import tell_verdict
 from calibrant.cli.options import DATA, columns, options, output
 from calibrant.cli.output import (
     PICTURES,
     check_drawable,
     check_outputs,
-    discard,
-    drawn,
-    new_figure,
+    ending,
+    save,
     tell,
     tell_json,
-    write,
+    tell_verdict,
 )
 from calibrant.cli.source import read_source
 
@@ -79,13 +76,8 @@ def audit(
         asked = {name: given[name] for name in names} | {"rng": given["seed"]}
         result = source.call("audit", depth=depth, min_rows=min_rows, **asked)
         status, sentence = ("pass", "") if max_gap is None else result.verdict(max_gap)
-        if out is not None and out.suffix.lower() in PICTURES:
-            figure = new_figure(6.4, 0.25 * min(len(result.segments), 20) + 1)
-            result.plot(figure.subplots())
-            write(out, drawn(figure, out))
-        elif out is not None:
-            write(out, result.to_html())
-    try:
+        save(out, result, 6.4, 0.25 * min(len(result.segments), 20) + 1)
+    with ending(CODES[status]):
         if as_json:
             verdict = {"status": status, "exit_code": CODES[status], "limit": max_gap} if sentence else {}
             tell_json(verdict | result.to_dict() | source.about)
@@ -95,6 +87,3 @@ def audit(
             if sentence:
                 tell_verdict(status, sentence)
             tell(result)
-    except BrokenPipeError:  # nobody reads the words; the exit code still tells
-        discard(sys.stdout)
-    raise SystemExit(CODES[status])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,11 +17,10 @@ from calibrant.cli.output import (
     MissingInput,
     Refused,
     check_outputs,
-    coloured,
-    discard,
-    printable,
+    ending,
     tell,
     tell_json,
+    tell_verdict,
     write,
     writing,
 )
@@ -32,7 +30,6 @@ from calibrant.inputs.wording import visible
 if TYPE_CHECKING:
     from calibrant.assessment.gates import Gate, GateData
 
-COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 # What XML 1.0 cannot hold, even escaped.
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # What Markdown, or the HTML in it, would take for more than a character.
@@ -72,12 +69,6 @@ def _check_limits(limits: Mapping[str, float], given: dict[str, Any], estimator:
             option = f"'--{name.replace('_', '-')}'"
             context = click.get_current_context()
             raise click.BadParameter(f"{limit:g} {rule}{hint}", ctx=context, param_hint=option)
-
-
-def tell_verdict(status: str, sentence: str) -> None:
-    """Print a verdict, its first word in colour on a terminal."""
-    word = click.style(status.upper(), fg=COLOURS[status], bold=True) if coloured() else status.upper()
-    click.echo(f"{word}: {printable(sentence)}")
 
 
 def _gate_data(source: CommandInput, name: str = "") -> GateData:
@@ -269,18 +260,10 @@ def check(
         gate = holding(source, base)
     for path, made in reports.items():
         write(path, made(gate, source.about["source"]))
-    _tell(gate, source.about if as_json else None)
-    raise SystemExit(gate.worst.exit_code)
-
-
-def _tell(gate: Gate, about: dict[str, Any] | None) -> None:
-    """Print the result, or the JSON of it and of what it is about."""
-    try:
-        if about is not None:
-            tell_json(gate.to_dict() | about)
+    with ending(gate.worst.exit_code):
+        if as_json:
+            tell_json(gate.to_dict() | source.about)
         else:
             tell_verdict(gate.worst.status, gate.sentence)
             if text := str(gate):
                 tell(text)
-    except BrokenPipeError:  # nobody reads the words; the exit code still tells
-        discard(sys.stdout)

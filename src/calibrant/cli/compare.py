@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.check import tell_verdict
 from calibrant.cli.options import DATA, PAGES, names_file, options, output, read_class_names
 from calibrant.cli.output import (
     PICTURES,
     Refused,
     check_drawable,
     check_outputs,
-    discard,
-    drawn,
-    new_figure,
+    ending,
+    save,
     tell,
     tell_json,
-    write,
+    tell_verdict,
 )
 from calibrant.cli.source import (
     name_of,
@@ -138,15 +135,10 @@ def compare(
             paired=False if unpaired else None,
             **arguments,
         )
-    if out is not None and out.suffix.lower() in PICTURES:
-        figure = new_figure(7.5, 0.25 * len(comparison.estimates) + 1)
-        comparison.plot(figure.subplots())
-        write(out, drawn(figure, out))
-    elif out is not None:
-        write(out, str(comparison.to_html()))
+    save(out, comparison, 7.5, 0.25 * len(comparison.estimates) + 1)
     status, sentence = ("pass", "") if max_worse is None else _verdict(comparison, max_worse)
     about = {"sources": [name_of(file) for file in files]} | about
-    try:
+    with ending(CODES[status]):
         if as_json:
             verdict = {"status": status, "exit_code": CODES[status], "limit": max_worse} if sentence else {}
             value = next(iter(comparison.differences.values())).value
@@ -157,9 +149,6 @@ def compare(
             if sentence:
                 tell_verdict(status, sentence)
             tell(comparison)
-    except BrokenPipeError:  # nobody reads the words; the exit code still tells
-        discard(sys.stdout)
-    raise SystemExit(CODES[status])
 
 
 def _check_usage(

@@ -17,6 +17,7 @@ from calibrant.cli.output import (
     drawn,
     new_figure,
     printable,
+    save,
     tell,
     tell_json,
     write,
@@ -87,10 +88,7 @@ def estimate(
     source = read_source(file, given)
     with source.refusing(), Bar("estimating", given["quiet"]) as bar:
         table = source.call("estimate_by", simultaneous=simultaneous, progress=bar, **_requested(given))
-    if out is not None:
-        figure = new_figure(6.4, min(0.25 * len(table.keys), 100) + 1)
-        table.plot(figure.subplots())
-        write(out, drawn(figure, out))
+    save(out, table, 6.4, min(0.25 * len(table.keys), 100) + 1)
     if as_json:
         tell_json({"value": table.macro.value} | table.to_dict() | source.about)
     elif format_of_table:
@@ -419,13 +417,10 @@ def regret(
         curve: Any = measurement if cost is None else None
         if out is not None and curve is None and best is None:
             curve = source.call("regret_curve", **requested)
-    if out is not None:
-        figure = new_figure(4.5, 4.7 if best is None else 3.4)
-        if best is None:
-            curve.plot(figure.subplots(2, 1, sharex=True))
-        else:
-            best.plot(figure.subplots())
-        write(out, drawn(figure, out))
+    if best is None:
+        save(out, curve, 4.5, 4.7, nrows=2, sharex=True)
+    else:
+        save(out, best, 4.5, 3.4)
     if as_json:
         parts = {"best": best, "net_benefit_table": benefit}
         about = {name: part.to_dict() for name, part in parts.items() if part is not None}

@@ -73,14 +73,12 @@ def command_line(ctx: click.Context, command: str | None = None, only: Collectio
     return shlex.join(words)
 
 
-def output(
-    *names: str, what: str, folder: bool = False, suffixes: tuple[str, ...] = (), **settings: Any
-) -> Callable[[F], F]:
-    """Make an option for a file or a folder that a command writes, with the allowed suffixes of a file."""
-    kind = click.Path(file_okay=not folder, dir_okay=folder, path_type=Path)
+def output(*names: str, what: str, suffixes: tuple[str, ...] = (), **settings: Any) -> Callable[[F], F]:
+    """Make an option for a file that a command writes, with the allowed suffixes."""
     if suffixes:
         settings["callback"] = partial(_written, suffixes)
-    return click.option(*names, type=kind, metavar="FOLDER" if folder else "PATH", help=what, **settings)
+    kind = click.Path(dir_okay=False, path_type=Path)
+    return click.option(*names, type=kind, metavar="PATH", help=what, **settings)
 
 
 def _written(

@@ -22,6 +22,7 @@ from calibrant.cli.paths import files_of
 PICTURES = (".png", ".svg", ".pdf")
 # Characters of a line of output.
 WIDEST = 2000
+COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 
 
 def open_closed_streams() -> None:
@@ -41,10 +42,10 @@ def discard(stream: IO[Any]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def note(text: str = "", *, nl: bool = True) -> None:
+def note(text: str) -> None:
     """Print to standard error, if anybody reads it; what it says never decides how a command ends."""
     try:
-        click.echo(text, nl=nl, err=True)
+        click.echo(text, err=True)
     except OSError:
         discard(sys.stderr)
 
@@ -89,6 +90,22 @@ def tell_json(values: object) -> None:
 def coloured() -> bool:
     """Return whether colour may be printed: on a terminal, unless the environment says no."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def tell_verdict(status: str, sentence: str) -> None:
+    """Print a verdict, its first word in colour on a terminal."""
+    word = click.style(status.upper(), fg=COLOURS[status], bold=True) if coloured() else status.upper()
+    click.echo(f"{word}: {printable(sentence)}")
+
+
+@contextmanager
+def ending(exit_code: int) -> Iterator[None]:
+    """End with an exit code after the result is printed, also if nobody reads it."""
+    try:
+        yield
+    except BrokenPipeError:
+        discard(sys.stdout)
+    raise SystemExit(exit_code)
 
 
 def check_outputs(
@@ -200,3 +217,15 @@ def drawn(figure: Any, path: Path) -> bytes:
     with writing(path):
         figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150)
     return picture.getvalue()
+
+
+def save(out: Path | None, result: Any, width: float, height: float, **panels: Any) -> None:
+    """Write a picture of a result, or its page if the suffix is none of a picture, to a path if given."""
+    if out is None:
+        return
+    if out.suffix.lower() not in PICTURES:
+        write(out, str(result.to_html()))
+        return
+    figure = new_figure(width, height)
+    result.plot(figure.subplots(**panels))
+    write(out, drawn(figure, out))
