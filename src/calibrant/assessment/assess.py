@@ -86,15 +86,16 @@ class AssessmentInputs:
     """What an assessment is made of."""
 
     tasks: Sequence[CalibrationTask]  # that of the headline first
+    # The canonical notion has no curve: another notion's stands for it, with all that goes with a curve.
+    curve_task: CalibrationTask
     names: tuple[str, ...]  # what the classes are called
     by_estimator: Sequence[str]  # estimators that measure the headline beside the default
     groups: Sequence[AssessedGroup]
-    accuracy: Balance | None  # mean confidence against accuracy, where sums know it and no task does
     scores: Callable[[], Scores]
     rows: int
     digest: str  # identifies the rows
-    name: str | None
-    command: str | None
+    seen: DataFacts
+    accuracy: Balance | None = None  # mean confidence against accuracy, where sums know it and no task does
     data: Predictions | None = None  # the rows, where they are at hand
     decision: tuple[CalibrationTask, Cost] | None = None  # what acting on the scores is asked to cost
     # What a common recalibration leaves of the mean gaps of groups, from a seed.
@@ -109,44 +110,34 @@ def assess_predictions(
     pos_label: Any,
     groups: tuple[list[Any], Array] | None,
     class_names: Any,
-    name: str | None,
+    cost: Any,
+    labels: Any,
     level: float,
-    rng: Any,
-    command: str | None,
-    progress: Progress | None,
-    cost: Any = None,
-    labels: Any = None,
-    n_resamples: int | None = None,
-    tolerance: float | None = None,
-    grouped_by: str | None = None,
+    **options: Any,
 ) -> Assessment:
     """Assess rows by every notion that applies, the headline first; see `calibrant.assess`."""
     level = inputs.level(level)
-    vector = data.score.ndim == 1
     renamed = inputs.class_names(data.labels, class_names)
-    names = names_of(data.labels, renamed, vector=vector)
+    names = names_of(data.labels, renamed, vector=data.score.ndim == 1)
     notions = reported_notions(headline, n_classes=len(names), binary_requested=pos_label is not None)
     tasks = [CalibrationTask.of(data, notion) for notion in notions]
     drawn = curve_notion(headline, n_classes=len(names))
     curve_task = next(task for task in tasks if task.notion == drawn)
     material = AssessmentInputs(
         tasks=tasks,
+        curve_task=curve_task,
         names=names,
         by_estimator=reference_estimators_for(drawn, len(names)),
-        groups=() if groups is None else _groups_of(data, headline, *groups),
-        accuracy=None,
+        groups=() if groups is None else _groups_of(data, headline, drawn, *groups),
         scores=partial(_scores, tasks, names, data),
         rows=data.n_rows,
         digest=_digest(data),
-        name=name,
-        command=command,
+        seen=facts_from_rows(data, names, headline),
         data=data,
         decision=None if cost is None else deciding(data, cost, labels=labels),
         beyond=None if groups is None else partial(_beyond_recalibration, data, curve_task, *groups, level),
     )
-    seen = facts_from_rows(data, names, headline)
-    assessment = _assemble(material, seen, level, rng, progress, n_resamples, tolerance)
-    return rename_classes(replace(assessment, grouped_by=grouped_by), renamed)
+    return rename_classes(_assemble(material, level, **options), renamed)
 
 
 @one_blas_thread()
@@ -155,14 +146,9 @@ def assess_sketch(
     *,
     groups: Mapping[Any, Sketch] | None,
     class_names: Any,
-    name: str | None,
+    cost: Any,
     level: float,
-    rng: Any,
-    command: str | None,
-    progress: Progress | None,
-    cost: Any = None,
-    n_resamples: int | None = None,
-    tolerance: float | None = None,
+    **options: Any,
 ) -> Assessment:
     """Assess a sketch by its one notion, as far as its sums allow; see `calibrant.assess`."""
     level, task = inputs.level(level), sketch._task
@@ -171,49 +157,49 @@ def assess_sketch(
     names = names_of(sketch.labels, renamed, vector=sketch.is_vector)
     usual = reference_estimators_for(task.notion, len(names))
     by_estimator = [estimator_name for estimator_name in usual if sketch._has_cells_for(estimator_name)]
+    left_out = [estimator_name for estimator_name in usual if estimator_name not in by_estimator]
     material = AssessmentInputs(
         tasks=[task],
+        curve_task=task,
         names=names,
         by_estimator=by_estimator,
         groups=[
             AssessedGroup(str(key), selected.totals.rows, selected._task, selected._task)
             for key, selected in (groups or {}).items()
         ],
-        accuracy=_accuracy_of_sums(sketch, task, level),
         scores=lambda: (_scores_of_sums(sketch, names), None),
         rows=sketch.totals.rows,
         digest=sketch.digest,
-        name=name,
-        command=command,
+        seen=facts_from_sums(sketch, names, left_out),
+        accuracy=_accuracy_of_sums(sketch, task, level),
         decision=None if cost is None else sketch._decision_task(cost),
     )
-    left_out = [estimator_name for estimator_name in usual if estimator_name not in by_estimator]
-    seen = facts_from_sums(sketch, names, left_out)
-    return rename_classes(_assemble(material, seen, level, rng, progress, n_resamples, tolerance), renamed)
+    return rename_classes(_assemble(material, level, **options), renamed)
 
 
 def _assemble(
     material: AssessmentInputs,
-    seen: DataFacts,
     level: float,
+    *,
     rng: Any,
     progress: Progress | None,
     n_resamples: int | None,
     tolerance: float | None,
+    name: str | None,
+    command: str | None,
+    grouped_by: str | None = None,
 ) -> Assessment:
     """Answer all questions, and put together what follows."""
     seed, names = inputs.seeded(rng), material.names
-    headline = material.tasks[0]
-    # The canonical notion has no curve: another notion's stands for it, with all that goes with a curve.
-    drawn = curve_notion(headline.notion, n_classes=len(names))
-    by_curve, curve_task = drawn.name, next(q for q in material.tasks if q.notion == drawn)
+    headline, curve_task = material.tasks[0], material.curve_task
+    by_curve = curve_task.notion.name
     by_class = next((q for q in material.tasks if q.notion.classwise), None)
     class_task = next((q for q in material.tasks if q.label is not None), None)
     estimates: dict[str, Estimate] = {}
     with background() as begin:
         options: dict[str, Any] = {"level": level, "rng": seed, "n_resamples": n_resamples}
         scores = begin(material.scores)
-        jobs = _jobs(material, curve_task, estimates, scores, options, begin)
+        jobs = _jobs(material, estimates, scores, options, begin)
         n_tests = len(names) * STEPS_OF_TEST if by_class is not None and len(names) > MANY else 0
         total = len(material.tasks) + max(map(count_steps, material.tasks)) + n_tests
         steps = inputs.Steps(progress, total + sum(map(_n_steps, jobs)))
@@ -270,20 +256,18 @@ def _assemble(
         pos_label=None if class_task is None or class_task.positive is None else names[class_task.positive],
         tolerance=default_tolerance(headline.notion, balance, len(names)) if tolerance is None else tolerance,
         level=level, seed=seed, created=today(), digest=material.digest, version=version("calibrant"),
-        name=None if material.name is None else str(material.name),
-        command=None if material.command is None else str(material.command),
+        name=None if name is None else str(name), command=None if command is None else str(command),
         recalibration=done.get(("recalibration", None)),
         probability_transfer=done["probability_transfer", None], clinical=done.get(("clinical", None)),
         decision=done.get(("decision", None)), auc=None if auc is None else auc.value,
-        hard_labels=seen.decided,
+        hard_labels=material.seen.decided, grouped_by=grouped_by,
     )  # fmt: skip
     steps.end()
-    return replace(assessment, cautions=tuple(cautions(assessment, seen)))
+    return replace(assessment, cautions=tuple(cautions(assessment, material.seen)))
 
 
 def _jobs(
     material: AssessmentInputs,
-    curve_task: CalibrationTask,
     estimates: Mapping[str, Estimate],
     scores: Callable[[], Scores],
     options: dict[str, Any],
@@ -294,7 +278,7 @@ def _jobs(
     `estimates` is filled before the first job is done, and `scores` waits for what `material.scores` returns.
     `begin` begins beside all else what needs no estimate and shares nothing with one.
     """
-    level, seed = options["level"], options["rng"]
+    level, seed, curve_task = options["level"], options["rng"], material.curve_task
     jobs: dict[Job, Callable[[], Any]] = {}
     for estimator_name in material.by_estimator:
         jobs["estimator", estimator_name] = partial(estimate, curve_task, estimator=estimator_name, **options)
@@ -374,12 +358,14 @@ def reference_estimators_for(notion: Notion, n_classes: int) -> tuple[str, ...]:
     return REFERENCE_ESTIMATORS if notion.size(n_classes) <= MANY else ()
 
 
-def _groups_of(data: Predictions, headline: Notion, values: list[Any], codes: Array) -> list[AssessedGroup]:
+def _groups_of(
+    data: Predictions, headline: Notion, drawn: Notion, values: list[Any], codes: Array
+) -> list[AssessedGroup]:
     """Return the groups of rows, with the questions about each."""
     groups = []
     for value, positions in zip(values, rows_by_code(codes, len(values)), strict=True):
         rows = inputs.select_rows(data, positions)
-        drawn, task = curve_notion(headline, n_classes=len(data.labels)), CalibrationTask.of(rows, headline)
+        task = CalibrationTask.of(rows, headline)
         curve_task = task if drawn == headline else CalibrationTask.of(rows, drawn)
         groups.append(AssessedGroup(str(value), rows.n_rows, task, curve_task))
     return groups
