@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from calibrant.assessment import text
 from calibrant.assessment.decomposition import Score
 from calibrant.assessment.probability_transfer import pairs, predicted
 from calibrant.assessment.recalibration import RecalibrationGain
 from calibrant.assessment.verdict import Verdict, verdict_of
-from calibrant.atomic import write_atomic
 from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram
 from calibrant.curves.histogram import Edges, Rows
+from calibrant.curves.shown import Page
 from calibrant.decisions import Clinical, Decision
 from calibrant.inference.interval_estimate import IntervalBounds, IntervalEstimate, MeanGap
 from calibrant.inference.multiplicity import each_level
@@ -32,7 +31,7 @@ from calibrant.inputs.codec import (
     check_lengths,
     check_order,
 )
-from calibrant.inputs.printed import Block, Printed, Table
+from calibrant.inputs.printed import Block, Table
 from calibrant.inputs.wording import count, number, percent, plural, with_ends
 from calibrant.posterior.softmax.probability_transfer import ProbabilityTransfer
 from calibrant.tasks.notions import curve_notion, get_notion
@@ -44,9 +43,6 @@ if TYPE_CHECKING:
 N_CURVES = 12
 #: Classes, the worst first, that an assessment has intervals of.
 N_CLASSES = 100
-
-Picture = TypeVar("Picture", ReliabilityCurve, ReliabilityDiagram)
-
 
 # Rows of a table that are printed.
 MOST_ROWS = 12
@@ -185,7 +181,7 @@ class OtherClasses(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Assessment(Printed, Serializable):
+class Assessment(Page, Serializable):
     """How far a model's scores are from probabilities: numbers, pictures, words.
 
     Attributes
@@ -258,6 +254,7 @@ class Assessment(Printed, Serializable):
     1.0
     """
 
+    _page_by = "page"
     _computed: ClassVar[tuple[str, ...]] = ("value",)
     _worded: ClassVar[tuple[str, ...]] = ("verdict", "advice", "remarks")
     notion: str
@@ -404,28 +401,9 @@ class Assessment(Printed, Serializable):
             return plot.small_multiples(curve, ax, **options)  # type: ignore[arg-type]
         return plot.overlay(curve, diagram, ax, **options)
 
-    @overload
-    def to_html(self, path: None = None) -> str: ...
-    @overload
-    def to_html(self, path: str | os.PathLike[str]) -> None: ...
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Write the report as one self-contained page; without a path, return it.
-
-        Parameters
-        ----------
-        path : path
-            File to write.
-        """
-        if path is None:
-            return self.html()
-        write_atomic(path, [self.html().encode()])
-        return None
-
     def html(self) -> str:
         """Return the report as one self-contained page."""
-        from calibrant import report
-
-        return report.page(self)
+        return self.to_html()
 
     def _repr_html_(self) -> str:
         from calibrant import report
@@ -439,16 +417,12 @@ class Assessment(Printed, Serializable):
         if self.other_classes is not None and (by_class := estimates["classwise"].by_class) is not None:
             kept = {label: by_class[label] for label in by_class if label in labels}
             estimates["classwise"] = replace(estimates["classwise"], by_class=kept)
-        curves = {
-            name: _stored(curve, worst, ReliabilityCurve._thinned) for name, curve in self.curves.items()
-        }
-        diagrams = {
-            name: _stored(each, worst, lambda diagram: diagram) for name, each in self.diagrams.items()
-        }
+        curves = {name: _stored(curve, worst) for name, curve in self.curves.items()}
+        diagrams = {name: _stored(each, worst) for name, each in self.diagrams.items()}
         gain = self.recalibration and replace(
-            self.recalibration, curve=self.recalibration.curve and self.recalibration.curve._thinned()
+            self.recalibration, curve=_stored(self.recalibration.curve, worst)
         )
-        by_group = tuple(replace(row, curve=row.curve and row.curve._thinned()) for row in self.by_group)
+        by_group = tuple(replace(row, curve=_stored(row.curve, worst)) for row in self.by_group)
         # What is said is about the curves as they are.
         verdict = {key: value for key, value in self.verdict.to_dict().items() if key != "schema"}
         words = {"verdict": verdict, "advice": self.advice, "remarks": list(self.remarks)}
@@ -480,13 +454,11 @@ class Assessment(Printed, Serializable):
             raise InputError("clinical", "be missing where no notion is about one class")
 
 
-def _stored(
-    picture: Picture | ByClass[Picture], labels: Collection[Any], thinned: Callable[[Picture], Picture]
-) -> Picture | ByClass[Picture]:
+def _stored(picture: Any, labels: Collection[Any]) -> Any:
     """Return what is stored of a curve or a diagram; class-wise, of those of the given classes."""
     if isinstance(picture, ByClass):
-        return ByClass({label: thinned(picture[label]) for label in picture if label in labels})
-    return thinned(picture)
+        return ByClass({label: _stored(picture[label], labels) for label in picture if label in labels})
+    return picture._thinned() if isinstance(picture, ReliabilityCurve) else picture
 
 
 def _score_cells(score: Score) -> list[str]:
