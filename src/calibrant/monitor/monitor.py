@@ -7,7 +7,7 @@ import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,9 +37,6 @@ from calibrant.monitor.sums import of_rows, of_sketches
 from calibrant.sketch import Sketch
 from calibrant.tasks import get_notion
 from calibrant.tasks.notions import refuse_related
-
-if TYPE_CHECKING:
-    pass
 
 # Batches, and standard errors, from which on variation between batches is worth a caution.
 ENOUGH, CLEAR = 10, 4.0
