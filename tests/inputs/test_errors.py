@@ -10,13 +10,12 @@ import calibrant
 from calibrant.inputs import (
     InputError,
     InputTypeError,
-    NamedTwiceError,
     Words,
     helpful,
     parsed_json,
     within,
 )
-from calibrant.inputs.codec import from_text
+from calibrant.inputs.codec import NamedTwiceError, from_text
 
 WORDS = Words(
     {"y_prob": "scores", "y_true": "labels", "pos_label": "--pos-label"},

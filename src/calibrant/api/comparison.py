@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant import inputs
 from calibrant.inputs import Array, InputError, InputTypeError, Seed
+from calibrant.inputs.clusters import cluster_ids, matched_clusters
 from calibrant.tasks import CalibrationTask, ClassRelation, default_notion
 from calibrant.tasks.notions import check_canonical_options
 from calibrant.tasks.task import build_task, class_names_of, is_sketch, read
@@ -218,8 +219,8 @@ def _common_units(
     elif varying <= {"y_prob"}:
         pass
     elif len(clusters) == len(samples):
-        ids = {k: inputs.cluster_ids(each, tasks[k].kept, rows[k]) for k, each in clusters.items()}
-        unit_of_row = inputs.matched_clusters(ids)
+        ids = {k: cluster_ids(each, tasks[k].kept, rows[k]) for k, each in clusters.items()}
+        unit_of_row = matched_clusters(ids)
         distinct = np.concatenate([np.unique(code) for code in unit_of_row.values()])
         if np.unique(distinct).size == distinct.size:
             obstacle = "models that share no cluster"

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from calibrant import inputs
 from calibrant.estimators.base import chosen_bins
 from calibrant.inputs import Seed
+from calibrant.inputs.clusters import cells_of_rows
+from calibrant.inputs.segments import segments_of_rows
 from calibrant.settings import REPORT
 from calibrant.tasks import default_notion
 from calibrant.tasks.notions import check_canonical_options
@@ -103,7 +105,7 @@ def estimate_by(
     check_canonical_options(notion, clustered=cluster is not None, norm=norm)
     rows = y_prob, notion, sample_weight, labels, pos_label, cluster
     data = read(y_true, *rows, counts=counts, percent=percent, missing=missing)
-    cells = inputs.cells_of_rows(by, y_true, data)
+    cells = cells_of_rows(by, y_true, data)
     if clashes := [name for name in cells[0] if name in NUMBERS]:
         rule = f"have other names than the columns of results, {inputs.show(*NUMBERS)}"
         raise inputs.InputError("by", rule, clashes[0])
@@ -210,7 +212,7 @@ def audit(
     result = audit_segments(
         data,
         notion_name,
-        inputs.segments_of_rows(segments, y_true, data, **about),
+        segments_of_rows(segments, y_true, data, **about),
         level=inputs.level(level),
         n_resamples=inputs.positive_int("n_resamples", n_resamples, 99),
         seed=inputs.seeded(rng),

@@ -12,7 +12,8 @@ from calibrant.assessment.assessment import Assessment
 from calibrant.assessment.text import too_few_clusters
 from calibrant.curves import ByClass
 from calibrant.estimators.base import positions
-from calibrant.inputs import PREDICTED, Predictions, are_usual, decided
+from calibrant.inputs import PREDICTED, Predictions, decided
+from calibrant.inputs.predictions import are_usual
 from calibrant.inputs.wording import count, counted, short
 from calibrant.posterior.log_odds.cells import NEAREST, expit, log_odds
 from calibrant.score_data import Array, Cells

@@ -32,8 +32,11 @@ from calibrant.data.values import (
     values_of,
     without_value,
 )
-from calibrant.inputs import Array, InputError, check_group_count, show
-from calibrant.inputs.predictions import USUAL
+from calibrant.inputs import Array, InputError, show
+from calibrant.inputs.clusters import check_group_count
+from calibrant.inputs.columns import advice_on_labels, class_of_name, like
+from calibrant.inputs.missing import rows_of
+from calibrant.inputs.predictions import USUAL, binary_classes, count_dropped, explicit_column, shares
 from calibrant.tasks import notions
 
 Batch: TypeAlias = Mapping[str, Any]
@@ -58,7 +61,7 @@ class ResolvedSchema:
         if len(labels) > MOST_COLUMNS:
             rule = f"hold at most {MOST_COLUMNS} labels"
             raise InputError("y_true", rule, got=f"{len(labels)}", hint="is it a column of ids?")
-        return inputs.binary_classes(labels, self.pos_label, more=more)
+        return binary_classes(labels, self.pos_label, more=more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +148,9 @@ def resolve_schema(
         known = given if given is not None else next((u for u in USUAL if set(labels) <= set(u)), labels)
         if requested.positive is not None:
             # Booleans are booleans; the usual numbers may lack one of the two.
-            pos_label = inputs.like(requested.positive, labels)
+            pos_label = like(requested.positive, labels)
         elif pos_label is None and given is None and not notion.correctness_pairs:
-            pos_label = inputs.class_of_name(names[0], known)
+            pos_label = class_of_name(names[0], known)
         schema = ResolvedSchema(roles, kinds, notion, None, 1, pos_label, given)
         if seen is not None:
             schema.pair(labels, more=True)
@@ -159,18 +162,18 @@ def resolve_schema(
         column_names = None if roles.scores.array else names
         classes = inputs.classes_of_columns(column_names, labels, len(names), given, "scores")
     if requested.positive is not None:
-        pos_label = inputs.like(requested.positive, classes or ())
+        pos_label = like(requested.positive, classes or ())
     positive = None if classes is None else inputs.positive_column(classes, pos_label)
     if seen is not None or classes is not None:
         is_given = pos_label is not None or given is not None
-        column = inputs.explicit_column(classes or (), positive, is_given=is_given)
+        column = explicit_column(classes or (), positive, is_given=is_given)
         notion.check(vector=False, labels=classes or (), positive=column)
     return ResolvedSchema(roles, kinds, notion, classes, positive, pos_label, given)
 
 
 def _as_in_file(label: Any, labels: Sequence[Any]) -> Any:
     """Return a label that is given as text as the file's labels are read."""
-    return inputs.like(label, labels) if isinstance(label, str) and labels else label
+    return like(label, labels) if isinstance(label, str) and labels else label
 
 
 def typed(
@@ -219,7 +222,7 @@ def dropped_by_group(
     )
 
     def total(rows: Any = slice(None)) -> int:
-        return inputs.count_dropped(np.zeros(len(counts[rows]), dtype=bool), ("counts", counts[rows]))
+        return count_dropped(np.zeros(len(counts[rows]), dtype=bool), ("counts", counts[rows]))
 
     if roles.groups is None:
         return {None: total()}
@@ -266,7 +269,7 @@ def matrix_of(rows: BatchRows, roles: ColumnRoles, *, by_class: bool = False) ->
     """Return the scores as a vector, or as a matrix that lies in memory by row or by class."""
     columns = [rows.numbers[name] for name in roles.scores.names]
     if roles.percent:
-        columns = [inputs.shares(column) for column in columns]
+        columns = [shares(column) for column in columns]
     if roles.from_logits:
         return inputs.probabilities(columns[0] if len(columns) == 1 else np.column_stack(columns))
     if len(columns) == 1:
@@ -340,7 +343,7 @@ def _check_known(coded: Coded, classes: tuple[Any, ...]) -> None:
     if not known.issuperset(coded.values):
         row = int(np.argmax(coded.take([value not in known for value in coded.values])))
         rule, value = f"hold only the labels {show(*classes)}", coded.values[coded.code[row]]
-        hint, advice = inputs.advice_on_labels([value], "")
+        hint, advice = advice_on_labels([value], "")
         raise InputError("y_true", rule, value, row=row, hint=hint, advice=advice)
 
 
@@ -361,7 +364,7 @@ def _are_booleans(values: Sequence[Any]) -> bool:
 def _placed(first_row: int, names: Sequence[str] = (), kept: Array | None = None) -> Iterator[None]:
     """Count rows as the file does, and call columns of scores by their names."""
     try:
-        with inputs.rows_of(kept):
+        with rows_of(kept):
             yield
     except InputError as error:
         if error.row is not None and error.axis == "row":

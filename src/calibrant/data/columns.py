@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from calibrant.inputs import InputError, InputTypeError, check_choice, row_weights, show, show_near
+from calibrant.inputs import InputError, InputTypeError, check_choice, show
+from calibrant.inputs.errors import show_near
 from calibrant.inputs.missing import MISSING
+from calibrant.inputs.predictions import row_weights
 from calibrant.parallel import cached_property
 
 LABELS = (

@@ -21,8 +21,10 @@ import numpy as np
 
 from calibrant import inputs
 from calibrant.data.pipeline import cpus, side_by_side
-from calibrant.inputs import Array, InputError, InputTypeError, check_group_count, show
-from calibrant.inputs.rounding import SLACK, row_sums
+from calibrant.inputs import Array, InputError, InputTypeError, show
+from calibrant.inputs.clusters import check_group_count
+from calibrant.inputs.predictions import count_dropped, hint_about_range, hint_about_sum, shares
+from calibrant.inputs.rounding import SLACK, TOLERANCE, row_sums
 from calibrant.sketch.cell_sums import HEAVIEST
 from calibrant.sketch.sketch import Sketch
 from calibrant.tasks.notions import Notion
@@ -327,7 +329,7 @@ def _dropped(piece: Any, request: Request) -> dict[Any, int]:
         for (value,), rows in groups
     }
     return {
-        value: inputs.count_dropped(np.zeros(len(weight), dtype=bool), ("counts", weight))
+        value: count_dropped(np.zeros(len(weight), dtype=bool), ("counts", weight))
         for value, weight in weights.items()
     }
 
@@ -390,12 +392,12 @@ def _faults(piece: Any, request: Request, error: ValueError) -> dict[tuple[str, 
             fault_counts[name, rule] = Fault(int(bad.sum()), float(value[bad].min()), float(value[bad].max()))
 
     columns = [piece[name].to_numpy() for name in request.scores]
-    scores = [inputs.shares(column) if request.percent else column for column in columns]
+    scores = [shares(column) if request.percent else column for column in columns]
     for name, score in zip(request.scores, scores, strict=True):
         note(name, "outside", ~_within(score, 0, 1), score)
     if isinstance(error, InputError) and error.rule.startswith("sum to 1"):
         matrix = np.column_stack(scores)
-        total, tolerance = row_sums(matrix), inputs.TOLERANCE[matrix.itemsize]
+        total, tolerance = row_sums(matrix), TOLERANCE[matrix.itemsize]
         note(f"{tolerance:g}", "sum", np.abs(total - 1) > tolerance + SLACK, total)
     if "w" in request.roles:
         weight = piece["w"].to_numpy()
@@ -423,7 +425,7 @@ def refuse_faults(sums: Sums, request: Request) -> None:
             refuse_missing(request.called(name), fault.rows, sums.rows)
         elif rule == "sum":
             worst = max(fault.least, fault.most, key=lambda value: abs(value - 1))
-            rule, hint = f"sum to 1 within {name} in every row", inputs.hint_about_sum(worst)
+            rule, hint = f"sum to 1 within {name} in every row", hint_about_sum(worst)
             _refuse("scores", rule, worst, fault, sums, hint, got=f"{worst:.9g}")
         elif name == "w":
             _refuse_weights(fault, sums, request)
@@ -441,7 +443,7 @@ def _refuse_scores(name: str, fault: Fault, sums: Sums, request: Request) -> NoR
     value = fault.most if fault.most > 1 else fault.least
     if math.isinf(value):
         _refuse(request.called(name), "be finite", value, fault, sums)
-    hint = inputs.hint_about_range(fault.least, fault.most, vector=request.vector)
+    hint = hint_about_range(fault.least, fault.most, vector=request.vector)
     hint += ", or pass percent=True" * ("percentages" in hint)
     _refuse(request.called(name), "lie in [0, 1]", value, fault, sums, hint)
 

@@ -31,6 +31,8 @@ from calibrant.data.frame_sums import (
     sums_of,
 )
 from calibrant.inputs import InputError, InputTypeError, Words, show
+from calibrant.inputs.columns import advice_on_labels, class_of_name
+from calibrant.inputs.predictions import explicit_column
 from calibrant.sketch.sketch import Sketch
 from calibrant.tasks import notions
 
@@ -165,7 +167,7 @@ def _request(
     )
     is_given = vector or pos_label is not None or explicit is not None
     notion.check(
-        vector=vector, labels=classes, positive=inputs.explicit_column(classes, positive, is_given=is_given)
+        vector=vector, labels=classes, positive=explicit_column(classes, positive, is_given=is_given)
     )
     counts = roles.counts is not None
     return rows, Request(notion, columns, classes, codes, positive, counts, roles.percent, roles.drop)
@@ -191,7 +193,7 @@ def _single(
     """
     known = tuple(seen) if explicit is None else explicit
     if pos_label is None and (notion is None or not notions.get_notion(notion).correctness_pairs):
-        pos_label = inputs.class_of_name(name, known)
+        pos_label = class_of_name(name, known)
     half = np.full(len(known), 0.5)
     classes = inputs.predictions(list(known), half, labels=explicit, pos_label=pos_label).labels
     return classes, classes[1]
@@ -245,6 +247,6 @@ def _check_known(column: str, seen: dict[Any, int], known: dict[Any, int], advic
     if others:
         many = like_that(sum(seen[value] for value in others), sum(seen.values()))
         rule = f"hold only the labels {show(*known)}"
-        hint, advice = inputs.advice_on_labels(others, advice)
+        hint, advice = advice_on_labels(others, advice)
         hint = "; ".join(filter(None, [many, hint]))
         raise _of_frame(InputError(f"column {show(column)}", rule, others[0], hint=hint, advice=advice))

@@ -19,6 +19,7 @@ from calibrant.data.files import SUFFIXES, expanded, naming, pyarrow_of
 from calibrant.data.pipeline import FILES, in_words, roles_in_all, rows_of_batch
 from calibrant.data.readers import DataFile, all_batches, described
 from calibrant.inputs import Array, InputError
+from calibrant.inputs.columns import class_of_name
 from calibrant.maps import Calibrator
 from calibrant.tasks import get_notion
 
@@ -112,9 +113,7 @@ def order_of(calibrator: Calibrator, roles: ColumnRoles) -> list[int] | None:
         if get_notion(calibrator.notion_).label(classes, 1) is None:
             return None
         others = classes[0] if isinstance(classes[0], tuple) else classes[:1]
-        named_class = inputs.class_of_name(
-            names[0], [each for each in (*others, classes[1]) if each is not None]
-        )
+        named_class = class_of_name(names[0], [each for each in (*others, classes[1]) if each is not None])
         if named_class is not None and named_class != classes[1]:
             raise InputError("scores", f"be of the class {classes[1]!r}, as the map is", names[0])
         return None

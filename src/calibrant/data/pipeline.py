@@ -36,7 +36,9 @@ from calibrant.data.columns import ColumnRequest, ColumnRoles, roles_of
 from calibrant.data.files import called, expanded, naming
 from calibrant.data.readers import DataFile, FileBatch, described, labelled_batches
 from calibrant.data.values import Kind
-from calibrant.inputs import PYTHON, InputError, Words, show
+from calibrant.inputs import InputError, Words, show
+from calibrant.inputs.clusters import check_group_count
+from calibrant.inputs.errors import PYTHON
 from calibrant.inputs.wording import duration
 from calibrant.sketch import Sketch
 from calibrant.tasks import notions
@@ -335,7 +337,7 @@ class Run:
         for key, sketch in sums.items():
             self.sketches[key] = self.sketches[key] + sketch if key in self.sketches else sketch
         if len(self.sketches) > known:
-            inputs.check_group_count(len(self.sketches))
+            check_group_count(len(self.sketches))
             sizes = (sketch._score_data.arrays for sketch in sums.values() if sketch.totals.rows)
             size = sum(array.nbytes for array in next(sizes, ()))
             if len(self.sketches) * size > MOST_SUMS:

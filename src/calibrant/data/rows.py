@@ -36,6 +36,9 @@ from calibrant.data.pipeline import (
 from calibrant.data.readers import DataFile, described, labelled_batches
 from calibrant.data.values import Coded, Kind, numbers_of
 from calibrant.inputs import Array
+from calibrant.inputs.missing import dropped_caution
+from calibrant.inputs.predictions import count_dropped
+from calibrant.inputs.rounding import caution as renormalisation_caution
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -140,8 +143,8 @@ def load_models(
         if read.dropped:
             labelled = np.array([value is not None for value in read.y_true])
             counts = None if read.counts is None else ("counts", read.counts)
-            dropped = inputs.count_dropped(labelled, counts)
-            read = replace(read, left_out=inputs.dropped_caution(dropped, sum(each.n_rows for each in known)))
+            dropped = count_dropped(labelled, counts)
+            read = replace(read, left_out=dropped_caution(dropped, sum(each.n_rows for each in known)))
         data[name] = replace(read, cautions=_cautions(known))
         if model_roles.scores.doubtful and np.isin(data[name].y_prob, (0, 1)).all():
             with naming(sources[0].path):
@@ -155,7 +158,7 @@ def _cautions(pieces: Sequence[inputs.Predictions]) -> tuple[str, ...]:
     if not count:
         return ()
     largest = max(float(np.abs(each.deviation).max()) for each in pieces if each.deviation is not None)
-    return (inputs.renormalisation_caution(count, rows, largest),)
+    return (renormalisation_caution(count, rows, largest),)
 
 
 class _FileRows(NamedTuple):

@@ -15,7 +15,8 @@ import numpy as np
 
 from calibrant.data.columns import ColumnHeader
 from calibrant.data.files import MOST_COLUMNS, check_width, pyarrow_of, recognised, tidy
-from calibrant.inputs import NamedTwiceError, parsed_json, show
+from calibrant.inputs import parsed_json, show
+from calibrant.inputs.codec import NamedTwiceError
 
 if TYPE_CHECKING:
     from calibrant.data.readers import DataFile

@@ -16,7 +16,8 @@ import numpy as np
 
 from calibrant.data.columns import parse_integer
 from calibrant.data.files import tidy
-from calibrant.inputs import Array, InputError, exact, show
+from calibrant.inputs import Array, InputError, show
+from calibrant.inputs.predictions import exact
 
 Kind: TypeAlias = Literal["booleans", "numbers", "text"]
 BOOLEANS = {"true": True, "false": False}

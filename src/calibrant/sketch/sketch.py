@@ -15,6 +15,8 @@ from calibrant import inputs
 from calibrant.decisions import Cost, cost_of
 from calibrant.estimators import EstimatorLike, resolve
 from calibrant.inputs import Predictions
+from calibrant.inputs.class_names import given_class_names
+from calibrant.inputs.predictions import USUAL, binary_classes, check_counts, count_dropped, read_labels
 from calibrant.inputs.printed import Block, Printed
 from calibrant.inputs.wording import few_of, sample_size
 from calibrant.maps import Calibrator
@@ -95,7 +97,7 @@ class Sketch(Printed):
         # Kept for every later update, so what can be read only once is read now.
         labels = None if labels is None else inputs.class_labels(labels)
         self._given: dict[str, Any] = {"labels": labels, "pos_label": pos_label}
-        self._class_names = inputs.given_class_names(class_names)
+        self._class_names = given_class_names(class_names)
         self._cells: Cells | None = None
         # Whether someone else may look at the arrays, and whether an update stopped halfway.
         self._lent = self._torn = False
@@ -211,10 +213,10 @@ class Sketch(Printed):
             y_prob = inputs.probabilities(y_prob, free=is_multilabel)
         if is_multilabel:
             return self._take(self._multilabel(y_true, y_prob, sample_weight, counts, percent, missing))
-        labelled = inputs.read_labels(y_true, missing)[1]
+        labelled = read_labels(y_true, missing)[1]
         if labelled is not None and not labelled.any():
             counted = None if counts is None else ("counts", inputs.read("counts", counts)[0])
-            return self._add_dropped(inputs.count_dropped(labelled, counted))
+            return self._add_dropped(count_dropped(labelled, counted))
         data = inputs.predictions(
             y_true,
             y_prob,
@@ -251,17 +253,17 @@ class Sketch(Printed):
 
     def _with_class_names(self, class_names: Any) -> Self:
         """Set the names of the classes, checked against the labels; returns the sketch itself."""
-        self._class_names = inputs.given_class_names(class_names)
+        self._class_names = given_class_names(class_names)
         inputs.class_names(self.labels, self._class_names)
         return self
 
     def _check_pair(self, data: Predictions) -> None:
         """Refuse labels that need a positive class to be named once they are seen beside those so far."""
         is_explicit = any(value is not None for value in self._given.values())
-        if is_explicit or self.labels not in inputs.USUAL or data.labels not in inputs.USUAL:
+        if is_explicit or self.labels not in USUAL or data.labels not in USUAL:
             return
         others = (self._negative, _negative_of(data) if data.score.ndim == 1 else data.labels[0])
-        inputs.binary_classes(inputs.in_order(tuple({*others, 1} - {None})))
+        binary_classes(inputs.in_order(tuple({*others, 1} - {None})))
 
     def _take(self, data: Predictions) -> Self:
         """Add predictions that are checked."""
@@ -281,7 +283,7 @@ class Sketch(Printed):
         joined, totals = self._joined(new, holding=True), self.totals + Totals.of(data)
         inputs.class_names(joined.labels, self._class_names)
         if not weighted:
-            inputs.check_counts(totals.weight)
+            check_counts(totals.weight)
         merged = None if self._cells is None else self._current_cells
         if merged is not None and self._lent:
             merged = copy_cells(merged)
@@ -352,7 +354,7 @@ class Sketch(Printed):
                 )
             cells = mine + theirs
             if not self.weighted:
-                inputs.check_counts(self.totals.weight + other.totals.weight)
+                check_counts(self.totals.weight + other.totals.weight)
             total._cells = replace(cells, squares=np.asarray(cells.squares))
         else:
             total = self._joined(other, holding=False)

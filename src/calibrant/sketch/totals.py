@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from operator import add
 from typing import Annotated
 
-from calibrant.inputs import InputError, Predictions, dropped_caution, renormalisation_caution
+from calibrant.inputs import InputError, Predictions
 from calibrant.inputs.codec import Bounds
+from calibrant.inputs.missing import dropped_caution
+from calibrant.inputs.rounding import caution as renormalisation_caution
 from calibrant.score_data.tally import row_totals
 
 #: Rounding allowed between sums over the same rows.

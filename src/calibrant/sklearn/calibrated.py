@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, colu
 
 from calibrant import inputs
 from calibrant.inputs import InputError, InputTypeError, InputWarning
+from calibrant.inputs.predictions import objects
 from calibrant.maps import Calibrator
 from calibrant.maps.methods import METHODS, canonical_name
 from calibrant.score_data import Array
@@ -350,7 +351,7 @@ def _labels(y: Any) -> Array:
         row = int(np.argmin(np.isfinite(y)))
         raise InputError("y", "be finite and have no missing values", y[row], row=row)
     if y.dtype.kind == "O":
-        inputs.objects("y", y, Hashable, "hold one label per row")
+        objects("y", y, Hashable, "hold one label per row")
     check_classification_targets(y)
     return np.asarray(y)
 

@@ -21,9 +21,9 @@ from calibrant.inputs import (
     InputTypeError,
     InputWarning,
     check_choice,
-    given_class_names,
     positive_int,
 )
+from calibrant.inputs.class_names import given_class_names
 from calibrant.score_data import Cells, Moments
 from calibrant.score_data.layout import COARSE, FINE
 from calibrant.sketch.sketch import Sketch
