@@ -6,9 +6,10 @@ import codecs
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,7 +126,7 @@ def csv_tables(source: DataFile, wanted: list[str]) -> Iterator[tuple[Any, float
     parse = arrow_csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=True)
     rows, names = 0, None
     with _opened(source) as text:
-        for block, complete in _row_blocks(text, source.delimiter):
+        for block, complete in _blocks(text, partial(_end_of_rows, delimiter=source.delimiter)):
             if not complete:
                 longest = f"row {rows + 1} has no end, or is longer than {LONGEST >> 20} MiB"
                 raise ValueError(f"{longest}: is a quote left open?")
@@ -151,19 +152,19 @@ def _in_words(error: str, before: int) -> str:
     return f"cannot be read: {tidy(' '.join(error.split()))}"
 
 
-def _row_blocks(text: _Text, delimiter: str) -> Iterator[tuple[bytes, bool]]:
+def _blocks(text: _Text, end_of: Callable[[bytes], int]) -> Iterator[tuple[bytes, bool]]:
     """Yield blocks of complete rows; an unterminated last row is yielded at the end, marked as such."""
     rest, start = b"", codecs.BOM_UTF8
     while chunk := text.read(BLOCK):
         chunk, start = rest + (chunk.removeprefix(start) if start else chunk), b""
-        end = _end_of_rows(chunk, delimiter)
+        end = end_of(chunk)
         block, rest = chunk[:end], chunk[end:]
         if block.strip(b"\r\n"):
             yield block, True
         if len(rest) > LONGEST:
             yield rest, False
     if rest.strip(b"\r\n"):
-        yield rest, _end_of_rows(rest + b"\n", delimiter) > len(rest)
+        yield rest, end_of(rest + b"\n") > len(rest)
 
 
 def _end_of_rows(block: bytes, delimiter: str) -> int:
@@ -233,9 +234,14 @@ def _parsed_lines(text: _Text, wanted: Sequence[str]) -> Iterator[tuple[Any, flo
     from pyarrow import json as arrow_json
 
     rows = 0
-    for block in _line_blocks(text):
+    for block, complete in _blocks(text, _end_of_lines):
+        if not complete:
+            raise ValueError(f"has a line of more than {LONGEST >> 20} MiB")
+        if not block.strip():
+            continue
+        _check_shape(block)
         # A null before any record is one that the parser does not survive.
-        if block.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"null"):
+        if block.lstrip().startswith(b"null"):
             raise ValueError(f"row {rows + 1} must be an object of names and values, got null")
         options = arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
         try:
@@ -260,21 +266,9 @@ def _parsed_lines(text: _Text, wanted: Sequence[str]) -> Iterator[tuple[Any, flo
         yield table.select(list(wanted)) if wanted else table, text.share
 
 
-def _line_blocks(text: _Text) -> Iterator[bytes]:
-    """Yield lines, many at a time."""
-    rest = b""
-    while chunk := text.read(BLOCK):
-        chunk = rest + chunk
-        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
-        block, rest = chunk[:end], chunk[end:]
-        if len(rest) > LONGEST:
-            raise ValueError(f"has a line of more than {LONGEST >> 20} MiB")
-        if block.strip():
-            _check_shape(block)
-            yield block
-    if rest.strip():
-        _check_shape(rest)
-        yield rest
+def _end_of_lines(block: bytes) -> int:
+    """Return where the last line of a block that ends in it ends."""
+    return max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
 
 
 def _check_shape(block: bytes) -> None:
