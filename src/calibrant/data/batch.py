@@ -241,7 +241,7 @@ def checked(rows: BatchRows, schema: ResolvedSchema, first_row: int = 0) -> Chec
     if not len(rows):
         return CheckedBatch(None, 0, (), groups, rows.label)
     weight = None if roles.weight is None else rows.numbers[roles.weight]
-    score = matrix_of(rows, roles, by_class=schema.notion.classwise)
+    score = matrix_of(rows, roles)
     with _placed(first_row, roles.scores.names, rows.kept):
         if groups is not None:
             check_group_count(len(groups.values))
@@ -265,19 +265,13 @@ def check_label(name: str | None, known: dict[Any, str], label: Array | Coded | 
         check_texts(name, known, label.values, label.texts)
 
 
-def matrix_of(rows: BatchRows, roles: ColumnRoles, *, by_class: bool = False) -> Array:
-    """Return the scores as a vector, or as a matrix that lies in memory by row or by class."""
+def matrix_of(rows: BatchRows, roles: ColumnRoles) -> Array:
+    """Return the scores as a vector or as a matrix."""
     columns = [rows.numbers[name] for name in roles.scores.names]
     if roles.percent:
         columns = [shares(column) for column in columns]
-    if roles.from_logits:
-        return inputs.probabilities(columns[0] if len(columns) == 1 else np.column_stack(columns))
-    if len(columns) == 1:
-        return columns[0]
-    if not by_class:
-        return np.column_stack(columns)
-    matrix = np.empty((len(columns), len(columns[0])), dtype=np.result_type(*columns))
-    return np.stack(columns, out=matrix).T
+    scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
+    return inputs.probabilities(scores) if roles.from_logits else scores
 
 
 @contextmanager
@@ -315,15 +309,6 @@ def check_types(types: Mapping[str, Any], roles: ColumnRoles, kinds: Mapping[str
 def _codes(schema: ResolvedSchema, label: Array | Coded) -> tuple[Array, tuple[Any, ...]]:
     """Return the column of each label, or whether it is positive; and the labels where these matter."""
     classes = schema.classes
-    if isinstance(label, np.ndarray):
-        integers = label.dtype.kind in "biu"
-        if classes is not None and integers and classes == tuple(range(len(classes))):
-            if label.min() >= 0 and label.max() < len(classes):
-                return label, ()
-        elif classes is None and schema.pos_label in (None, 1) and schema.given is None and integers:
-            low, high = label.min(), label.max()
-            if low >= 0 and high <= 1:
-                return label, tuple({low.item(), high.item()})
     coded = Coded.of(label) if isinstance(label, np.ndarray) else label
     if classes is None:
         if schema.given is not None:
