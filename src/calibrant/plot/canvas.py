@@ -53,6 +53,15 @@ def panel(ax: Any, ratio: float, figsize: Size) -> tuple[bool, Any]:
     return ax is None and figsize is None, new(ratio, figsize=figsize)[0, 0] if ax is None else ax
 
 
+def stacked(ax: Any, count: int, size: tuple[float, float]) -> Any:
+    """Return the given Axes, which must be so many, or panels of a new figure, one below the other."""
+    if ax is None:
+        _, ax = pyplot().subplots(count, 1, figsize=size, layout="constrained", sharex=True)
+    if len(ax) != count:
+        raise ValueError(f"ax must be {count} panels, got {len(ax)}")
+    return ax
+
+
 def unit_ticks(ax: Any, axis: Any) -> None:
     """Set the ticks of an axis of scores, few in a small panel."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator

@@ -61,11 +61,7 @@ def regret(result: RegretCurve | BestThreshold, ax: Any = None, *, figsize: Size
     if isinstance(result, BestThreshold):
         return _costs(result, ax, figsize)
     count = 2 if result.difference is None else 3
-    if ax is None:
-        size = figsize or (WIDE, HIGH * count / 2)
-        _, ax = canvas.pyplot().subplots(count, 1, figsize=size, layout="constrained", sharex=True)
-    if len(ax) != count:
-        raise ValueError(f"ax must be {count} panels, got {len(ax)}")
+    ax = canvas.stacked(ax, count, figsize or (WIDE, HIGH * count / 2))
     top, middle, *rest = ax
     t, worst = result.thresholds, result.worst
     top.plot(t, result.net_benefit, color=house.BLUE, lw=1.6, label="model")

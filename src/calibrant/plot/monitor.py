@@ -45,11 +45,7 @@ def monitor(result: Monitor, ax: Any = None, *, figsize: Size = None) -> Any:
     ...     watch = watch.update([0, 0, 1, 1] * 50, [0.2, 0.4, 0.6, 0.8] * 50, at=day)
     >>> error, process = calibrant.plot.monitor(watch)
     """
-    if ax is None:
-        size = figsize or (WIDE, HIGH)
-        _, ax = canvas.pyplot().subplots(2, 1, figsize=size, layout="constrained", sharex=True)
-    if len(ax) != 2:
-        raise ValueError(f"ax must be 2 panels, got {len(ax)}")
+    ax = canvas.stacked(ax, 2, figsize or (WIDE, HIGH))
     (top, bottom), rows, alarm = ax, result.history, result.alarm
     x, at = np.arange(len(rows)), [row.at for row in rows]
     value, low, high, expected = (
