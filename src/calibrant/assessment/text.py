@@ -69,6 +69,16 @@ def called(name: str | None, what: str = "class") -> str:
     return f"{what} {name}" if name.lstrip("-").replace(".", "", 1).isdigit() else short(name)
 
 
+def row_name(row: SubgroupResult, what: str = "group") -> str:
+    """Return what to call a row of a table of groups or classes, in at most 24 characters."""
+    return short(called(row.name, what), 24)
+
+
+def named_errors(rows: Sequence[SubgroupResult], what: str) -> list[str]:
+    """Return names with their errors."""
+    return [f"{row_name(row, what)} ({points(row.estimate.value)} points)" for row in rows]
+
+
 def score_text(score: float) -> str:
     """Return a score with as many digits as tell it from its neighbours, and from 0 and 1.
 
@@ -153,12 +163,7 @@ def off_subgroups(assessment: Assessment) -> str:
         others, more, _ = (what == "class" and assessment.other_classes) or (0, 0, 0.0)
         bad, total = [row for row in rows if row.off(assessment.level)], len(rows) + others
         if bad and total > 1:
-            names = few_of(
-                [
-                    f"{short(called(row.name, what), 24)} ({points(row.estimate.value)} points)"
-                    for row in bad[:LISTED]
-                ]
-            )
+            names = few_of(named_errors(bad[:LISTED], what))
             n_off, sides = len(bad) + more, {gap_side(row) for row in bad[:LISTED]}
             few = f"{n_off} of the {total} {plural(what)} {'is' if n_off == 1 else 'are'}"
             subject = f"All {total} {plural(what)} are" if n_off == total else few
@@ -176,7 +181,7 @@ def gap_side(row: SubgroupResult) -> str:
 
 def row_remarks(rows: Sequence[SubgroupResult], what: str, level: float) -> tuple[str, ...]:
     """Return explanations of numbers in a table of classes or groups that look contradictory."""
-    return remarks([(short(called(row.name, what), 24), row.estimate, row.off(level)) for row in rows])
+    return remarks([(row_name(row, what), row.estimate, row.off(level)) for row in rows])
 
 
 def shown_curve(assessment: Assessment) -> tuple[ReliabilityCurve, str, bool]:
@@ -419,10 +424,7 @@ def rejected_subgroups(assessment: Assessment) -> str:
         if not bad:
             return f"Calibration is rejected for {rejected} {plural(what)}, all of them with small errors."
         largest = "the largest errors are " if len(bad) > LISTED else ""
-        first = ", ".join(
-            f"{short(called(row.name, what), 24)} ({points(row.estimate.value)} points)"
-            for row in bad[:LISTED]
-        )
+        first = ", ".join(named_errors(bad[:LISTED], what))
         return f"Calibration is rejected for {rejected} {plural(what)}: {largest}{first}.{untested}"
     return ""
 

@@ -241,7 +241,7 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
     if high and low:
         answer, headline = DISTRUST, f"Too high for {_names(high)}, too low for {_names(low)}."
         named = [(row, row.gap) for row in (*high[:LISTED], *low[:LISTED]) if row.gap is not None]
-        told = [f"{_name(row)}: too {_signed(gap)}" for row, gap in named]
+        told = [f"{text.row_name(row)}: too {_signed(gap)}" for row, gap in named]
         more, reason = len(high) + len(low) - len(told), "the mean gaps of groups in both directions exceed"
         shown, qualifier = [high[0].name, low[0].name], " in part" * (state == DISTRUST)
         is_small = "is" if qualifier else "looks small,"
@@ -249,7 +249,7 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
         trust += f"because the errors of these groups cancel{qualifier}."
     elif off and len(rows) > 1 and state != DISTRUST:
         answer, headline = CARE if state == TRUST else DISTRUST, f"Not calibrated for {_names(off)}."
-        told = [f"{_name(row)}: off by {_interval(row.estimate)}" for row in off[:LISTED]]
+        told = [f"{text.row_name(row)}: off by {_interval(row.estimate)}" for row in off[:LISTED]]
         more, reason = len(off) - len(told), "the error of a group exceeds"
         shown = [row.name for row in off[:2]]
     else:
@@ -270,7 +270,7 @@ def _groups(assessment: Assessment, state: str) -> Verdict | None:
 calibrators = {{g: calibrant.Calibrator().fit(
     y_prob[{key} == g], y_true[{key} == g])
     for g in {which}}}
-calibrators[{wrong[0].name!r}].predict_proba(new_scores)  # of {_name(wrong[0])}"""
+calibrators[{wrong[0].name!r}].predict_proba(new_scores)  # of {text.row_name(wrong[0])}"""
     if assessment.command is not None:  # the command line reads files, and has no filter of rows
         action += " Write the rows of each group to a file, and run calibrant calibrate fit for each file."
         command = None
@@ -344,7 +344,7 @@ def _where(assessment: Assessment, state: str) -> str:
         bad = [row for row in assessment.by_class if row.off(assessment.level)]
         if not bad:
             return "No class is significantly miscalibrated."
-        names = few_of([f"{_name(row, 'class')} ({points(row.estimate.value)} points)" for row in bad])
+        names = few_of(text.named_errors(bad, "class"))
         return f"Off for {len(bad)} of {counted(len(assessment.by_class), 'class')}: {names}."
     ranges = text.score_ranges(assessment, assessment.tolerance if state == TRUST else 0.0)
     one_sided = "too high" in ranges or "too low" in ranges
@@ -370,7 +370,7 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
 
 def _left_off(assessment: Assessment) -> dict[str, MeanGap]:
     """Return mean gaps of groups that one recalibration of all rows leaves too large, the largest first."""
-    gaps = {_name(row): row.beyond for row in assessment.by_group if row.beyond is not None}
+    gaps = {text.row_name(row): row.beyond for row in assessment.by_group if row.beyond is not None}
     off = [name for name, gap in gaps.items() if max(gap.low, -gap.high) > assessment.tolerance]
     return {name: gaps[name] for name in sorted(off, key=lambda name: -abs(gaps[name].value))}
 
@@ -434,9 +434,5 @@ def _signed(gap: MeanGap) -> str:
     return f"high by {_in_points(-gap.value, -gap.high, -gap.low)}"
 
 
-def _name(row: SubgroupResult, what: str = "group") -> str:
-    return short(text.called(row.name, what), 24)
-
-
 def _names(rows: Sequence[SubgroupResult]) -> str:
-    return few_of([_name(row) for row in rows])
+    return few_of([text.row_name(row) for row in rows])
