@@ -289,9 +289,6 @@ class Sketch(Printed):
             merged = copy_cells(merged)
         in_place = merged is not None and not self._lent
         for at, new_cells in joined._sums_of(data, joined._layout):
-            if merged is None and at is ...:
-                merged = copy_cells(new_cells)
-                break
             if merged is None:
                 batch = (joined._n_classes,) if new_cells.batch else ()
                 merged = empty_cells(batch, joined._layout, new_cells.support, weighted=weighted)  # type: ignore[arg-type]
