@@ -314,8 +314,6 @@ def _plain_record(path: str, kind: Any, value: Any) -> dict[str, Any]:
 
 def _plain_numbers(path: str, value: Any, rules: Sequence[Any]) -> Any:
     """Return a number or nested lists of them; NaN and infinities where they are allowed."""
-    if type(value) is float and isfinite(value):
-        return value
     if not isinstance(value, np.ndarray) and not is_number(value):
         raise InputTypeError(path, "be a number", value)
     array = np.asarray(value, dtype=np.float64)
