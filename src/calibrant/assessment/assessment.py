@@ -359,7 +359,9 @@ class Assessment(Page, Serializable):
             yield from (f"{name}: {line}" for line in (*remarks, *each.cautions))
         if self.scores:
             head = ["score", "of", "value", "calibration", "resolution", "uncertainty"]
-            yield Table(head, [_score_cells(score) for score in self.scores], names=2)
+            parts = ("value", "calibration", "resolution", "uncertainty")
+            cells = [[s.name, s.about, *(number(getattr(s, part)) for part in parts)] for s in self.scores]
+            yield Table(head, cells, names=2)
         if self.clinical is not None:
             yield from self.clinical._printed()
             yield f"The ICI is the calibration error. {text.cases(self)}"
@@ -459,12 +461,6 @@ def _stored(picture: Any, labels: Collection[Any]) -> Any:
     if isinstance(picture, ByClass):
         return ByClass({label: _stored(picture[label], labels) for label in picture if label in labels})
     return picture._thinned() if isinstance(picture, ReliabilityCurve) else picture
-
-
-def _score_cells(score: Score) -> list[str]:
-    """Return a score with its parts."""
-    parts = (score.value, score.calibration, score.resolution, score.uncertainty)
-    return [score.name, score.about, *(number(component) for component in parts)]
 
 
 def _transfer_tables(assessment: Assessment) -> Iterator[Block]:

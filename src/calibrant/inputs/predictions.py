@@ -172,7 +172,9 @@ def predictions(
         if score.ndim == 1:
             named = by_name and pos_label is None and given is None
             if named and isinstance(name := getattr(y_prob, "name", None), str):
-                pos_label = _class_of_series(name, truth)
+                seen = _distinct(truth)
+                usual = next((pair for pair in USUAL if set(seen) <= set(pair)), seen)
+                pos_label = class_of_name(name, usual)
             try:
                 code, classes = _binary(truth, given, pos_label, more)
             except InputError as error:
@@ -248,13 +250,6 @@ def unlabelled(
     positive = positive_column(classes, pos_label)
     weights = _read_weights(sample_weight, counts, len(score), "rows")
     return _weighted(score, code, weights, classes, positive, deviation)
-
-
-def _class_of_series(name: str, truth: Array) -> Any:
-    """Return the label that a series of scores is named after; None where the name tells none."""
-    seen = _distinct(truth)
-    usual = next((pair for pair in USUAL if set(seen) <= set(pair)), seen)
-    return class_of_name(name, usual)
 
 
 def positive_column(classes: tuple[Any, ...], pos_label: Any) -> int | None:
