@@ -7,16 +7,14 @@ from calibrant.data.answer_logs import read_answers
 from calibrant.data.columns import ColumnRequest
 from calibrant.data.files import FORMATS
 from calibrant.data.mapped import map_files
-from calibrant.data.pipeline import FileSketches, ReadProgress, from_files, stream
+from calibrant.data.pipeline import ReadProgress, stream
 from calibrant.data.rows import Data, is_large, load_models, n_scores
 
 __all__ = [
     "FORMATS",
     "ColumnRequest",
     "Data",
-    "FileSketches",
     "ReadProgress",
-    "from_files",
     "is_large",
     "load_models",
     "map_files",

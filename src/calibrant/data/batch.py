@@ -36,7 +36,7 @@ from calibrant.inputs import Array, InputError, show
 from calibrant.inputs.clusters import check_group_count
 from calibrant.inputs.columns import advice_on_labels, class_of_name, like
 from calibrant.inputs.missing import rows_of
-from calibrant.inputs.predictions import USUAL, binary_classes, count_dropped, explicit_column, shares
+from calibrant.inputs.predictions import USUAL, binary_classes, explicit_column, shares, total_count
 from calibrant.tasks import notions
 
 Batch: TypeAlias = Mapping[str, Any]
@@ -215,24 +215,16 @@ def dropped_by_group(
 
     A row without a group, too, is of none.
     """
-    counts = (
-        np.ones(rows, dtype=np.int64)
-        if roles.counts is None
-        else numbers_of(roles.counts, others[roles.counts])
-    )
-
-    def total(rows: Any = slice(None)) -> int:
-        return count_dropped(np.zeros(len(counts[rows]), dtype=bool), ("counts", counts[rows]))
-
+    counts = np.ones(rows) if roles.counts is None else numbers_of(roles.counts, others[roles.counts])
     if roles.groups is None:
-        return {None: total()}
+        return {None: total_count(counts)}
     known = ~without_value(others[roles.groups])
     if not known.any():
         return {}
     counts = counts[known]
     column = values_of(roles.groups, select_values(others[roles.groups], known), kinds[roles.groups])
     groups = Coded.of(column) if isinstance(column, np.ndarray) else column
-    return {group: total(some) for group, some in zip(groups.values, groups.rows(), strict=True)}
+    return {value: total_count(counts[at]) for value, at in zip(groups.values, groups.rows(), strict=True)}
 
 
 def checked(rows: BatchRows, schema: ResolvedSchema, first_row: int = 0) -> CheckedBatch:

@@ -23,7 +23,7 @@ from calibrant import inputs
 from calibrant.data.pipeline import cpus, side_by_side
 from calibrant.inputs import Array, InputError, InputTypeError, show
 from calibrant.inputs.clusters import check_group_count
-from calibrant.inputs.predictions import count_dropped, hint_about_range, hint_about_sum, shares
+from calibrant.inputs.predictions import hint_about_range, hint_about_sum, shares, total_count
 from calibrant.inputs.rounding import SLACK, TOLERANCE, row_sums
 from calibrant.sketch.cell_sums import HEAVIEST
 from calibrant.sketch.sketch import Sketch
@@ -324,13 +324,9 @@ def _dropped(piece: Any, request: Request) -> dict[Any, int]:
     groups: Iterable[tuple[Any, Any]] = [((None,), piece)]
     if "g" in request.roles:
         groups = piece.filter((~missing(piece["g"])).tolist()).group_by("g")
-    weights = {
-        _bare(value): rows["w"].to_numpy() if request.counts else np.ones(len(rows))
-        for (value,), rows in groups
-    }
     return {
-        value: count_dropped(np.zeros(len(weight), dtype=bool), ("counts", weight))
-        for value, weight in weights.items()
+        _bare(value): total_count(rows["w"].to_numpy()) if request.counts else len(rows)
+        for (value,), rows in groups
     }
 
 

@@ -207,7 +207,12 @@ def count_dropped(labelled: Array, weights: tuple[str, Array] | None) -> int:
     if weights is None or weights[0] != "counts":
         return int((~labelled).sum())
     with rows_of(~labelled):
-        return int(_weights("counts", weights[1][~labelled]).sum())
+        return total_count(weights[1][~labelled])
+
+
+def total_count(counts: Array) -> int:
+    """Return the sum of counts of rows."""
+    return int(_weights("counts", counts).sum())
 
 
 def unlabelled(
