@@ -82,11 +82,10 @@ def _batch(at: Any, sums: Mapping[Any, list[CellSums]], task: CalibrationTask, d
 
 def _empty(subject: Subject, *, weighted: bool) -> Sketch:
     """Return a sketch of no rows for the same classes."""
-    made, notion = Sketch(subject.notion, n_classes=len(subject.labels)), get_notion(subject.notion)
-    made.labels, made.positive, made._vector = subject.labels, subject.positive, subject.vector
     size = len(subject.labels)
-    batch = (size,) if notion.classwise else ()
-    made._cells = empty_cells(batch, made._layout, notion.support(size), weighted=weighted)
+    made = Sketch(subject.notion, n_classes=size)
+    made.labels, made.positive, made._vector = subject.labels, subject.positive, subject.vector
+    made._cells = empty_cells(get_notion(subject.notion), size, weighted=weighted)
     return made
 
 

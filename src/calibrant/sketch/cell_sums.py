@@ -9,25 +9,24 @@ import numpy as np
 
 from calibrant.inputs import InputError
 from calibrant.score_data import Array, Cells, Layout, Moments, layout_for
-from calibrant.tasks import Notion, get_notion
+from calibrant.tasks import Notion
 
 #: Importance weights lie between this and its inverse: their squares must neither overflow nor vanish.
 HEAVIEST = 1e100
 
 
-def layout_of(notion: Notion | str, n_classes: int) -> Layout:
+def layout_of(notion: Notion, n_classes: int) -> Layout:
     """Return the cells of a sketch: fine ones where there are few problems."""
-    return layout_for(get_notion(notion).size(n_classes))
+    return layout_for(notion.size(n_classes))
 
 
-def empty_cells(
-    batch: tuple[int, ...], layout: Layout, support: tuple[float, float], *, weighted: bool = False
-) -> Cells:
+def empty_cells(notion: Notion, n_classes: int, *, weighted: bool) -> Cells:
     """Return cells that hold nothing yet, and with `weighted` are to hold squared weights too."""
+    layout, batch = layout_of(notion, n_classes), (n_classes,) if notion.classwise else ()
     w, ws, wy, wsy, wss = (np.zeros((*batch, layout.size)) for _ in range(5))
     sums = Moments(w, ws, wy, wsy, wss, layout.low)
     spread = np.zeros((*batch, layout.size)) if weighted else None
-    return Cells(sums, layout.low, layout.high, np.zeros(batch), support, spread)
+    return Cells(sums, layout.low, layout.high, np.zeros(batch), notion.support(n_classes), spread)
 
 
 def copy_cells(cells: Cells) -> Cells:

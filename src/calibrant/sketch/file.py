@@ -297,11 +297,10 @@ def _fill(sketch: Sketch, header: SketchHeader, rows: SketchContent, archive: zi
     at = np.flatnonzero(np.unpackbits(occupied, count=size))
     _require(at.size == sums.shape[1], "held", "have no bits beyond the last cell")
     _check_sums(sums, squares, at, header, rows.totals)
-    batch, support = (problems,) if notion.classwise else (), notion.support(header.n_classes or 2)
-    cells = empty_cells(batch, layout, support, weighted=rows.weighted)
+    cells = empty_cells(notion, header.n_classes or 2, weighted=rows.weighted)
     for array, values in zip(cells.arrays, sums, strict=True):
         array.reshape(-1)[at] = values
-    cells.squares[...] = squares.reshape(batch)
+    cells.squares[...] = squares.reshape(cells.batch)
     sketch.labels, sketch.positive, sketch._vector = rows.labels, rows.positive, rows.vector
     sketch._cells, sketch.totals = cells, rows.totals
 

@@ -290,8 +290,7 @@ class Sketch(Printed):
         in_place = merged is not None and not self._lent
         for at, new_cells in joined._sums_of(data, joined._layout):
             if merged is None:
-                batch = (joined._n_classes,) if new_cells.batch else ()
-                merged = empty_cells(batch, joined._layout, new_cells.support, weighted=weighted)  # type: ignore[arg-type]
+                merged = empty_cells(notion, joined._n_classes or 2, weighted=weighted)
             # Sums that were there before cannot be had again if this stops between two blocks.
             self._torn = in_place
             add_in_place(merged, at, new_cells)
