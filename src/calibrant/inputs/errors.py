@@ -154,9 +154,6 @@ class InputError(ValueError):
         ends = (self.hint, words.advice.get(self.advice, "") if self.advice else "")
         return "; ".join([text, *filter(None, ends)])
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), dict(self.__dict__))
-
 
 class InputWarning(UserWarning):
     """Valid but probably unintended input.
@@ -194,12 +191,6 @@ class InputTypeError(InputError, TypeError):
 # Messages and tracebacks call them by the names that callers import.
 InputError.__module__ = InputTypeError.__module__ = InputWarning.__module__ = "calibrant"
 __test__ = {"InputError": InputError}  # doctest looks for the examples of classes of this module alone
-
-
-def _rebuilt(kind: type[InputError], parts: dict[str, Any]) -> InputError:
-    error = kind(parts["argument"], parts["rule"])
-    error.__dict__.update(parts)
-    return error
 
 
 @contextmanager
