@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from calibrant.assessment import Assessment
@@ -296,10 +296,7 @@ def _embedded(picture: chart.Picture, example: float | None) -> Markup:
         "size": _size(curve), "discrete": curve.discrete, "least": REPORT.assessed_rows,
         "example": example, "ends": picture.ends,
     }  # fmt: skip
-    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
-    for mark in "<>&\u2028\u2029":
-        text = text.replace(mark, f"\\u{ord(mark):04x}")
-    return Markup(text)
+    return htmlsafe_json_dumps(values, separators=(",", ":"), allow_nan=False)
 
 
 def _text_of(name: str) -> str:
