@@ -40,6 +40,11 @@ def threads() -> int:
         warnings.warn(
             f"{THREADS} must be a whole number from 1 on, got {said!r}: every core is used", stacklevel=2
         )
+    return cores()
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 

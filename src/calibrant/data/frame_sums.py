@@ -20,11 +20,12 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from calibrant import inputs
-from calibrant.data.pipeline import cpus, side_by_side
+from calibrant.data.pipeline import side_by_side
 from calibrant.inputs import Array, InputError, InputTypeError, show
 from calibrant.inputs.clusters import check_group_count
 from calibrant.inputs.predictions import hint_about_range, hint_about_sum, shares, total_count
 from calibrant.inputs.rounding import SLACK, TOLERANCE, row_sums
+from calibrant.parallel import cores
 from calibrant.sketch.cell_sums import HEAVIEST
 from calibrant.sketch.sketch import Sketch
 from calibrant.tasks.notions import Notion
@@ -145,7 +146,7 @@ def sums_of(frame: Any, request: Request) -> Sums:
     frame = frame.select(*names)
     if frame.implementation.is_dask():
         return _in_dask(frame.to_native(), request)
-    return _summed(pieces_of(frame), request, 1 if len(names) > WIDE else min(THREADS, cpus()))
+    return _summed(pieces_of(frame), request, 1 if len(names) > WIDE else min(THREADS, cores()))
 
 
 # Engines

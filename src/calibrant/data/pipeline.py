@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from bisect import bisect_left
 from collections import deque
@@ -40,6 +39,7 @@ from calibrant.inputs import InputError, Words, show
 from calibrant.inputs.clusters import check_group_count
 from calibrant.inputs.errors import PYTHON
 from calibrant.inputs.wording import duration
+from calibrant.parallel import cores
 from calibrant.sketch import Sketch
 from calibrant.tasks import notions
 
@@ -311,7 +311,7 @@ class Run:
         texts: dict[Any, str] = {}
         wide = len(self.schema.roles.scores.names) > WIDE
         # One more than processors, which has work for them while others wait for their turn in Python.
-        threads = min(WIDE_THREADS, cpus()) if wide else min(THREADS, cpus() + 1)
+        threads = min(WIDE_THREADS, cores()) if wide else min(THREADS, cores() + 1)
         # Once an array of this size was given back, the C library of Linux keeps the memory of smaller ones,
         # and does not ask the system for it anew with every step.
         np.empty(1 << 21)
@@ -354,10 +354,3 @@ class Run:
         rate = rows / took if took > 0 else 0.0
         left = took / share * (1 - share) if share > 0 else math.nan
         self.progress(ReadProgress(rows, self.total, files, len(self.sources), share, rate, left))
-
-
-def cpus() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
