@@ -5,7 +5,6 @@ What is obvious is found. What is not is asked for, with the columns there are: 
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from calibrant.inputs import InputError, InputTypeError, check_choice, show
+from calibrant.inputs.columns import beginning
 from calibrant.inputs.errors import show_near
 from calibrant.inputs.missing import MISSING
 from calibrant.inputs.predictions import row_weights
@@ -105,8 +105,7 @@ class Scores:
         if self.array:
             return None
         families = [class_column(name) for name in self.names]
-        shared = os.path.commonprefix(self.names)  # noqa: RUF071 - of names, not of paths
-        start = shared.rfind("_") + 1
+        start = beginning(self.names).rfind("_") + 1
         texts = tuple(
             file_names[1] if file_names else name[start:]
             for file_names, name in zip(families, self.names, strict=True)

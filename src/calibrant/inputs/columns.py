@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
+from os.path import commonprefix
 from typing import Any
 
 from calibrant.inputs.errors import InputError, show
@@ -174,8 +175,8 @@ def _spelt(texts: Sequence[str], parsed: list[Any], labels: tuple[Any, ...]) -> 
 
 def _rests(texts: Sequence[str]) -> Iterator[list[str]]:
     """What is left of the names without a beginning and an ending that they share; no number is cut."""
-    begin = _beginning(texts)
-    end = _beginning([text[len(begin) :][::-1] for text in texts])[::-1] if len(texts) > 1 else ""
+    begin = beginning(texts)
+    end = beginning([text[len(begin) :][::-1] for text in texts])[::-1] if len(texts) > 1 else ""
     for a in range(len(begin) + 1):
         for b in range(len(end) + 1):
             rest = [text[a : len(text) - b].strip() for text in texts]
@@ -187,11 +188,9 @@ def _rests(texts: Sequence[str]) -> Iterator[list[str]]:
                 yield rest
 
 
-def _beginning(texts: Sequence[str]) -> str:
-    """What all texts begin with: that of the first and the last in order."""
-    first, last = min(texts), max(texts)
-    same = (a == b for a, b in zip(first, last, strict=False))
-    return first[: next((k for k, is_equal in enumerate(same) if not is_equal), min(len(first), len(last)))]
+def beginning(texts: Sequence[str]) -> str:
+    """Return what all texts begin with."""
+    return commonprefix(texts)  # noqa: RUF071 - of names, not of paths
 
 
 def _cuts_a_number(left: str, right: str) -> bool:
@@ -241,5 +240,5 @@ def _are_booleans(labels: Sequence[Any]) -> bool:
 
 def _by_default(texts: Sequence[str]) -> bool:
     """Whether names are numbers from 0 on in this order, after a beginning that they share."""
-    start = len(_beginning(texts).rstrip("0123456789"))
+    start = len(beginning(texts).rstrip("0123456789"))
     return [text[start:] for text in texts] == [str(k) for k in range(len(texts))]
