@@ -19,7 +19,7 @@ from calibrant.curves import (
     rename_classes,
 )
 from calibrant.inputs.house_style import CALIBRATED
-from calibrant.plot.canvas import CORNERS, legend, words
+from calibrant.plot.canvas import CORNERS, legend, pyplot, words
 from calibrant.score_data import Array
 from calibrant.sklearn.model import explaining, probabilities
 from calibrant.tasks import notions
@@ -133,12 +133,11 @@ class ReliabilityDisplay:
         ReliabilityDisplay
             Itself, with `line_`, `ax_` and `figure_`.
         """
-        try:
-            from matplotlib.cbook import normalize_kwargs
-            from matplotlib.colors import to_hex
-            from matplotlib.lines import Line2D
-        except ImportError as error:
-            raise ImportError("drawing needs matplotlib: pip install 'calibrant[plot]'") from error
+        pyplot()  # or say what to install
+        from matplotlib.cbook import normalize_kwargs
+        from matplotlib.colors import to_hex
+        from matplotlib.lines import Line2D
+
         style = normalize_kwargs(kwargs, Line2D)
         drawn, histogram = getattr(ax, DISPLAYS, (0, ax is None))
         color = style.pop("color", None)
