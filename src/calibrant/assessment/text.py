@@ -144,10 +144,9 @@ def transfer_sentence(assessment: Assessment) -> str:
         for k, pair in enumerate(certain[:LISTED])
         for value, low, high in (points_with_ends(pair.value, pair.low, pair.high),)
     ]
-    listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
     rest = len(certain) - LISTED
     more = f"; {counted(rest, 'more pair')} {'differs' if rest == 1 else 'differ'}" if rest > 0 else ""
-    return f"Per row on average, {listed}{more}."
+    return f"Per row on average, {few_of(told)}{more}."
 
 
 def summary(assessment: Assessment) -> list[str]:
