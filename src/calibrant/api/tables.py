@@ -205,13 +205,13 @@ def audit(
 
     rows = y_prob, notion, sample_weight, labels, pos_label, cluster
     data = read(y_true, *rows, counts=counts, percent=percent, missing=missing)
-    notion_name = default_notion(notion, vector=data.score.ndim == 1)
-    if notion_name.canonical or notion_name.classwise:
-        raise inputs.InputError("notion", "compare one score of each row", notion_name.name, advice="notion")
+    chosen = default_notion(notion, vector=data.score.ndim == 1)
+    if chosen.canonical or chosen.classwise:
+        raise inputs.InputError("notion", "compare one score of each row", chosen.name, advice="notion")
     about: dict[str, Any] = {"depth": depth, "min_rows": min_rows}
     result = audit_segments(
         data,
-        notion_name,
+        chosen,
         segments_of_rows(segments, y_true, data, **about),
         level=inputs.level(level),
         n_resamples=inputs.positive_int("n_resamples", n_resamples, 99),

@@ -148,11 +148,9 @@ def recalibration_gain(
     the assessment say what could be gained. `worst` is the class whose curve is drawn if there are several.
     """
     data, method = trial.data, "auto" if "auto" in fitted else "temperature"
-    uncalibrated_loss = log_loss_of_rows(data)
     mapped, tempered = (fitted[name]() for name in (method, "temperature"))
     gain, by_temperature = (
-        mean_of_rows(data, _loss_reduction(uncalibrated_loss, log_loss_of_rows(calibrated_loss)), level)
-        for calibrated_loss in (mapped, tempered)
+        mean_of_rows(data, _loss_reduction(data, calibrated), level) for calibrated in (mapped, tempered)
     )
     logs = [score for score in scores if score.name == "log loss"]
     excess = next((s.calibration for s in logs if s.about == "all classes"), None)
@@ -188,7 +186,7 @@ def excess_log_loss(data: Predictions, *, level: float, seed: int) -> IntervalEs
         return None
     data = trial.data
     calibrated = cross_fitted(data, "auto" if len(data.labels) <= MOST_CLASSES else "temperature", trial.fold)
-    gain = mean_of_rows(data, _loss_reduction(log_loss_of_rows(data), log_loss_of_rows(calibrated)), level)
+    gain = mean_of_rows(data, _loss_reduction(data, calibrated), level)
     if not np.isfinite(gain.value):
         return gain
     if len(data.labels) == 2:
@@ -220,14 +218,10 @@ def _subsample(data: Predictions) -> Predictions:
     return select_rows(data, unit % every == 0)
 
 
-def _loss_reduction(uncalibrated_loss: Array, calibrated_loss: Array) -> Array:
-    """Return what each row gains; where both losses are infinite, nothing."""
-    return np.subtract(
-        uncalibrated_loss,
-        calibrated_loss,
-        out=np.zeros(len(calibrated_loss)),
-        where=calibrated_loss != uncalibrated_loss,
-    )
+def _loss_reduction(data: Predictions, calibrated: Predictions) -> Array:
+    """Return the log loss that each row gains; where both losses are infinite, nothing."""
+    before, after = log_loss_of_rows(data), log_loss_of_rows(calibrated)
+    return np.subtract(before, after, out=np.zeros(len(before)), where=before != after)
 
 
 def _curve(task: CalibrationTask, data: Predictions, worst: int, level: float) -> ReliabilityCurve:

@@ -90,16 +90,16 @@ def show(file: str, as_json: bool, quiet: bool) -> None:
       calibrant sketch show may.sketch
       calibrant sketch show 2026-05-*.sketch --json
     """
-    roles = []
+    sketches = []
     files = sketches_of(file, only=True)
     with Bar("reading", quiet) as bar:
         for done, path in enumerate(files, 1):
             each = load_sketches([path])
             with refusing(name_of(path)):
-                roles.append({"source": name_of(path)} | each.to_dict() | {"ece": each.ece()})
+                sketches.append({"source": name_of(path)} | each.to_dict() | {"ece": each.ece()})
             bar(done, len(files))
     if as_json:
-        tell_json(roles[0] if len(files_of(file)) == len(roles) == 1 else {"sketches": roles})
+        tell_json(sketches[0] if len(files_of(file)) == len(sketches) == 1 else {"sketches": sketches})
         return
     head = ["sketch", "notion", "classes", "rows", "no label", "score", "frequency", "accuracy", "ECE"]
     rows = [
@@ -111,6 +111,6 @@ def show(file: str, as_json: bool, quiet: bool) -> None:
                 for name in ("mean_score", "frequency", "accuracy", "ece")
             ),
         ]
-        for values in roles
+        for values in sketches
     ]
     tell(as_text([Table(head, rows, names=2)]))

@@ -126,7 +126,7 @@ def kinds_of(batch: Batch, roles: Sequence[ColumnRoles]) -> dict[str, Kind]:
         optional = name in first.by and name not in (first.label, first.groups, first.cluster)
         column = values_of(name, batch[name], distinguish_texts=name == first.label, optional=optional)
         kinds[name] = kind_of_values(column)
-        few = any(len(column_names.scores.names) <= 2 for column_names in roles)
+        few = any(len(model_roles.scores.names) <= 2 for model_roles in roles)
         if name == first.label and few and isinstance(column, Coded) and _are_booleans(column.values):
             kinds[name] = "booleans"
     return kinds
@@ -291,8 +291,7 @@ def refuse_labels(roles: ColumnRoles) -> NoReturn:
 def check_types(types: Mapping[str, Any], roles: ColumnRoles, kinds: Mapping[str, Kind], first: str) -> None:
     """Refuse a file whose columns have other types than those of the file that is called `first`."""
     for name, kind in kinds.items():
-        column_names = kind_of(name, types[name])
-        if column_names not in (None, kind):
+        if kind_of(name, types[name]) not in (None, kind):
             refuse_kind(name, kind, f"the type {types[name]}", where=first)
     for name in roles.numbers:
         kind_of(name, types[name], numbers=True)

@@ -107,8 +107,7 @@ class Scores:
         families = [class_column(name) for name in self.names]
         start = beginning(self.names).rfind("_") + 1
         texts = tuple(
-            file_names[1] if file_names else name[start:]
-            for file_names, name in zip(families, self.names, strict=True)
+            family[1] if family else name[start:] for family, name in zip(families, self.names, strict=True)
         )
         numbers = tuple(parse_integer(text) for text in texts)
         return texts if None in numbers else numbers
@@ -294,13 +293,11 @@ def _specified(header: ColumnHeader, spec: str, used: set[str], *, in_order: boo
 
 def _obvious(header: ColumnHeader, used: set[str], *, in_order: bool) -> Scores:
     """Return the scores, where the names leave no doubt."""
-    within = {name for file_names in header.blocks.values() for name in file_names}
+    within = {name for columns in header.blocks.values() for name in columns}
     free = [name for name in header.file_names if name not in used and name not in within]
     families: dict[str, list[tuple[str, str]]] = {}
     candidates = {
-        name: Scores(file_names, array=True)
-        for name, file_names in header.blocks.items()
-        if _plain(name) in SCORES
+        name: Scores(columns, array=True) for name, columns in header.blocks.items() if _plain(name) in SCORES
     }
     for name in free:
         if _plain(name) in SCORES:
@@ -314,9 +311,9 @@ def _obvious(header: ColumnHeader, used: set[str], *, in_order: bool) -> Scores:
     if not candidates and any(_plain(name) in CORRECT for name in used):
         candidates = {name: Scores((name,)) for name in free if _plain(name) in CONFIDENCE}
     if not candidates:
-        blocks = {name: Scores(file_names, array=True) for name, file_names in header.blocks.items()}
+        blocks = {name: Scores(columns, array=True) for name, columns in header.blocks.items()}
         both = {name: Scores((name,), doubtful=True) for name in free} | blocks
-        candidates = {name: file_names for name, file_names in both.items() if _plain(name) in PREDICTIONS}
+        candidates = {name: scores for name, scores in both.items() if _plain(name) in PREDICTIONS}
     if not candidates and header.pair is not None and header.pair[1] not in used:
         name = header.pair[1]
         return Scores(header.blocks[name], array=True) if name in header.blocks else Scores((name,))

@@ -70,10 +70,8 @@ def map_files(
             with naming(source.path):
                 score = matrix_of(typed(batch, roles, {}, first), roles)
                 with _placed(first, roles.scores.names):
-                    columns_of_probabilities = mapped(
-                        calibrator, score if order is None else score[:, order], level
-                    )
-                table = _with(batch, every, dict(zip(new, columns_of_probabilities, strict=True)))
+                    probabilities = mapped(calibrator, score if order is None else score[:, order], level)
+                table = _with(batch, every, dict(zip(new, probabilities, strict=True)))
             count += table.num_rows
             yield table
             if progress is not None:

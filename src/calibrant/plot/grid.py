@@ -98,18 +98,12 @@ def small_multiples(results: Pictures | Assessment, axes: Any = None, *, histogr
         _, facts = ("", [canvas.size_text(result.n)]) if scores else canvas.words(result)
         facts = facts if scores else [f"corners: {facts[0].rpartition(' ')[0]}", *facts[1:]]
         every = [canvas.handles(each) for each in panels[:count]]
-        estimator_text = {
-            label: mark for marks, labels in every for mark, label in zip(marks, labels, strict=True)
-        }
+        entries = {label: mark for marks, labels in every for mark, label in zip(marks, labels, strict=True)}
         if scores:
-            estimator_text = dict(
-                zip(["of the class", "of another class"], canvas.handles(ax)[0], strict=True)
-            )
+            entries = dict(zip(["of the class", "of another class"], canvas.handles(ax)[0], strict=True))
         across = 3 if ax.figure.get_figwidth() > 4 else 2
         key = {"title": ", ".join(facts), "ncols": across, **canvas.KEY}
-        written = ax.figure.legend(
-            list(estimator_text.values()), list(estimator_text), loc="outside lower center", **key
-        )
+        written = ax.figure.legend(list(entries.values()), list(entries), loc="outside lower center", **key)
         if figsize is None:  # the panels keep their size
             extra = written.get_window_extent().height / ax.figure.dpi + 0.25 * (total > count)
             ax.figure.set_figheight(ax.figure.get_figheight() + max(extra - 0.35, 0.0))

@@ -31,7 +31,7 @@ def empty_cells(notion: Notion, n_classes: int, *, weighted: bool) -> Cells:
 
 def copy_cells(cells: Cells) -> Cells:
     """Return cells with arrays of their own."""
-    w, ws, wy, wsy, wss = (np.array(new_cells, dtype=np.float64) for new_cells in cells.sums.parts)
+    w, ws, wy, wsy, wss = (np.array(part, dtype=np.float64) for part in cells.sums.parts)
     sums = Moments(w, ws, wy, wsy, wss, cells.sums.origin)
     spread = None if cells.spread is None else np.array(cells.spread)
     return replace(cells, sums=sums, squares=np.array(cells.squares, dtype=np.float64), spread=spread)
