@@ -70,10 +70,7 @@ def predicted(transfer: ProbabilityTransfer, level: float) -> list[PredictedClas
     deviate = interval_deviate(each_level(level, len(transfer.share)))
     every = []
     for k in np.flatnonzero(transfer.share > 0).tolist():
-        gap, margin = float(transfer.gap[k]), deviate * float(transfer.gap_spread[k])
-        every.append(
-            PredictedClassGap(
-                k, float(transfer.share[k]), gap, max(gap - margin, 0.0), min(gap + margin, 2.0)
-            )
-        )
+        share, gap = float(transfer.share[k]), float(transfer.gap[k])
+        margin = deviate * float(transfer.gap_spread[k])
+        every.append(PredictedClassGap(k, share, gap, max(gap - margin, 0.0), min(gap + margin, 2.0)))
     return sorted(every, key=lambda row: -row.gap)

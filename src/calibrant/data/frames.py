@@ -161,14 +161,11 @@ def _request(
     _check_known(label, seen, codes, advice="" if explicit or vector else "labels")
     if n_classes is not None and inputs.positive_int("n_classes", n_classes, 2) != len(classes):
         raise InputError("n_classes", f"be the number of classes, {len(classes)}", n_classes)
-    positive, notion = (
-        inputs.positive_column(classes, pos_label),
-        notions.default_notion(requested.notion, vector=vector),
-    )
+    positive = inputs.positive_column(classes, pos_label)
+    notion = notions.default_notion(requested.notion, vector=vector)
     is_given = vector or pos_label is not None or explicit is not None
-    notion.check(
-        vector=vector, labels=classes, positive=explicit_column(classes, positive, is_given=is_given)
-    )
+    column = explicit_column(classes, positive, is_given=is_given)
+    notion.check(vector=vector, labels=classes, positive=column)
     counts = roles.counts is not None
     return rows, Request(notion, columns, classes, codes, positive, counts, roles.percent, roles.drop)
 

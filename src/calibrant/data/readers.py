@@ -358,11 +358,7 @@ def _columns_of(data: BinaryIO, wanted: Sequence[str]) -> dict[str, Array]:
     """Return columns of an archive."""
     entries = _members_of(data)
     blocks = _header_of(entries).blocks
-    home = {
-        column: (name, k)
-        for name, columns_of_block in blocks.items()
-        for k, column in enumerate(columns_of_block)
-    }
+    home = {column: (name, k) for name, names in blocks.items() for k, column in enumerate(names)}
     used = list(dict.fromkeys(home.get(name, (name, 0))[0] for name in wanted))
     lengths = {name: entries[name].shape[0] for name in used}
     if len(set(lengths.values())) > 1:

@@ -594,10 +594,8 @@ def _read_weights(sample_weight: Any, counts: Any, n: int, rows: str) -> tuple[s
         return None
     name, array = given[0], read(*given)[0]
     if len(array) != n:
-        beside, got = (
-            "y_true" if rows == "labels" else "y_prob",
-            f"{len(array)} {_called(name)} for {n} {rows}",
-        )
+        beside = "y_true" if rows == "labels" else "y_prob"
+        got = f"{len(array)} {_called(name)} for {n} {rows}"
         raise InputError(name, f"be as long as {beside}", len(array), got=got)
     return name, array
 

@@ -396,16 +396,13 @@ def _axis(ax: Any, low: float, high: float, wide: float, *labels: str, inner: st
 
 def _measured(estimates_shown: Sequence[Estimate]) -> tuple[str, str]:
     """Return what the axis shows, with and without the question asked."""
-    norms, subjects = (
-        {estimate.norm for estimate in estimates_shown},
-        {estimate.notion for estimate in estimates_shown},
-    )
-    name = NAMES[estimates_shown[0].norm] if len(norms) == 1 else "calibration error"
-    if (
-        estimates_shown[0].label is not None
-        and len({str(estimate.label) for estimate in estimates_shown}) == 1
-    ):
-        subjects = {f"class {plain(estimates_shown[0].label)}"} if len(subjects) == 1 else subjects
+    norms = {estimate.norm for estimate in estimates_shown}
+    subjects = {estimate.notion for estimate in estimates_shown}
+    labels = {str(estimate.label) for estimate in estimates_shown}
+    first = estimates_shown[0]
+    name = NAMES[first.norm] if len(norms) == 1 else "calibration error"
+    if first.label is not None and len(labels) == len(subjects) == 1:
+        subjects = {f"class {plain(first.label)}"}
     return (f"{name} ({subjects.pop()})" if len(subjects) == 1 else name), name
 
 

@@ -214,10 +214,8 @@ def costs(best: BestThreshold, level: float) -> Markup:
     least = f"best {where}: cost {number(1000 * best.cost)}"
     up, now = (float(y(1000 * each)) for each in (best.cost, best.cost_as_is))
     square: dict[str, Any] = {"width": 9.0, "height": 9.0, "fill": INK, "class_": "mark"}
-    dot, orange = (
-        {"r": 5, "fill": ORANGE, "class_": "dot orange"},
-        {"stroke": ORANGE, "class_": "curve orange"},
-    )
+    dot = {"r": 5, "fill": ORANGE, "class_": "dot orange"}
+    orange = {"stroke": ORANGE, "class_": "curve orange"}
     parts = [
         tag("rect", x=2.0, y=5.0, **square),
         text(yours, 18, 14, fill=INK, class_="known"),

@@ -122,11 +122,8 @@ class CalibratorModule(nn.Module):
         fitted, kind = self._fitted, scores.dtype if scores.dtype == torch.float64 else torch.float32
         refuse = fitted.from_logits and not fitted._vector and _can_be_looked_at(scores)
         if refuse and look_like_probabilities(scores.detach().reshape(-1, scores.shape[-1])):
-            rule, got = (
-                "be logits, as the calibrator was fitted to",
-                "probabilities: rows in [0, 1] that sum to 1",
-            )
-            raise InputError("scores", rule, got=got)
+            rule = "be logits, as the calibrator was fitted to"
+            raise InputError("scores", rule, got="probabilities: rows in [0, 1] that sum to 1")
         softmax = fitted._multiclass
         if softmax is not None and fitted.from_logits and softmax.blocks is None:
             return (softmax.slope * scores.to(kind)).softmax(-1)
