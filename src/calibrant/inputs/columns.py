@@ -164,13 +164,9 @@ def _spelt(texts: Sequence[str], parsed: list[Any], labels: tuple[Any, ...]) -> 
         if all(change(text) == label for text, label in known)
     ]
     # One spelling only, and no class twice.
-    return (
-        spellings[0]
-        if spellings
-        and all(spelling == spellings[0] for spelling in spellings)
-        and len(set(spellings[0])) == len(parsed)
-        else parsed
-    )
+    if len(set(map(tuple, spellings))) == 1 and len(set(spellings[0])) == len(parsed):
+        return spellings[0]
+    return parsed
 
 
 def _rests(texts: Sequence[str]) -> Iterator[list[str]]:

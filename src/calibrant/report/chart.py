@@ -253,9 +253,9 @@ def _line(
         return _each_score(curve, x, y, width)
     shown: Any = appearance.on_log_odds(curve, x.low, x.high) if x.odds else curve._thinned()
     at, known = x(shown.score), np.isfinite(shown.value)
-    step = appearance.strength(at, shown.n_eff)
+    step, straight = appearance.strength(at, shown.n_eff), STRAIGHT
     if coarse:  # in fewer steps, and with fewer corners
-        step = np.ceil(2 * step) / 2
+        step, straight = np.ceil(2 * step) / 2, 4 * STRAIGHT
     side = np.full(at.shape, 2) if shown.low is None else sides(shown.score, shown.low, shown.high)
     if not step.any():
         return []  # a line without any band would look certain
@@ -270,20 +270,10 @@ def _line(
         value = y(np.where(held, shown.value, np.nan))
         if shown.low is not None and strength > 0:
             low, high = (y(np.where(held, end, np.nan)) for end in (shown.low, shown.high))
-            opacity = f"{TINT * strength:.2f}"
-            bands.append(
-                tag(
-                    "path",
-                    d=area(at, low, high, 4 * STRAIGHT if coarse else STRAIGHT),
-                    fill_opacity=opacity,
-                    **_side(k, "fill", "band"),
-                )
-            )
-        style = {
-            "fill": "none",
-            "stroke_opacity": f"{0.6 + 0.4 * strength:.2f}",
-            **_side(k, "stroke", "curve"),
-        }
+            outline, opacity = area(at, low, high, straight), f"{TINT * strength:.2f}"
+            bands.append(tag("path", d=outline, fill_opacity=opacity, **_side(k, "fill", "band")))
+        style = {"fill": "none", "stroke_opacity": f"{0.6 + 0.4 * strength:.2f}"}
+        style |= _side(k, "stroke", "curve")
         thin = width * (0.4 + 0.6 * strength)
         lines.append(tag("path", d=path(at, value), stroke_width=thin, **style))
     # Smoothed edges would leave seams between neighbours.
