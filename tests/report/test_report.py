@@ -307,6 +307,22 @@ def test_scores_that_are_few_are_shown_each_by_itself():
 
 
 @pytest.mark.usefixtures("few_reference_estimators")
+def test_effective_rows_of_clusters_are_not_called_rows():
+    rng = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(60), 5)
+    score = rng.choice([0.2, 0.5, 0.8], 300)
+    y = rng.random(300) < 1 / (1 + np.exp(-np.log(score / (1 - score)) - rng.normal(0, 1, 60)[cluster]))
+    found = calibrant.assess(y, score, cluster=cluster, rng=0)
+    assert found.curve.discrete
+    assert found.curve.n_eff.sum() < 290
+    page = found.html().replace("\N{NO-BREAK SPACE}", " ")
+    assert ">rows (effective)</th>" in page
+    assert '"size":"rows (effective)"' in page
+    assert len(re.findall(r"<title>score 0\.[^<]*, about \d+ rows \(effective\)", page)) >= 3
+    assert not re.search(r"<title>score 0\.[^<]*, \d+ rows,", page)
+
+
+@pytest.mark.usefixtures("few_reference_estimators")
 def test_a_score_for_which_one_row_speaks_is_not_called_in_line():
     rng = np.random.default_rng(0)
     score = np.append(0.6 * rng.random(400), 0.9)

@@ -290,7 +290,7 @@ def _each_score(curve: ReliabilityCurve, x: Axis, y: Axis, width: float) -> list
             continue
         few = rows < REPORT.assessed_rows
         k, at, up = 2 if few else side, float(x(score)), float(y(frequency))
-        words = f"score {score:.4g}: {interval_text(frequency, a, b)}, {_size(rows, curve.n)}, "
+        words = f"score {score:.4g}: {interval_text(frequency, a, b)}, {_size(rows, curve.n_eff.sum())}, "
         unclear = few or (k == 2 and b - a > REPORT.wide_interval)
         words += "too few to tell" if unclear else (*SIDES[:2], NO_ERROR)[k]
         style = {"stroke_width": 1, "stroke_dasharray": "3 3"} if few else {"stroke_width": width}

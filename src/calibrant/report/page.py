@@ -280,7 +280,7 @@ def looked_up(picture: chart.Picture, sure: bool, example: float | None = None) 
 
 def _size(curve: ReliabilityCurve) -> str:
     """Return what the numbers behind the scores of a curve are called."""
-    return "rows" if curve.discrete and size_name(curve.n) == "rows" else "rows (effective)"
+    return "rows" if curve.discrete and size_name(curve.n_eff.sum()) == "rows" else "rows (effective)"
 
 
 def _embedded(picture: chart.Picture, example: float | None) -> Markup:
