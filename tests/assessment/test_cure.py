@@ -162,7 +162,9 @@ def test_the_page_shows_before_and_after(sharp, fine):
     assert sharp.advice in page
     assert 'id="recalibration-before"' in page
     assert 'id="recalibration-after"' in page
-    assert "Cross-validated in 5 folds of 2,000 rows, a map changes the log loss of a row by −0." in page
+    assert (
+        "Cross-validated in 5 folds of 2,000 rows, recalibration changes the log loss of a row by −0." in page
+    )
     assert "calibrant.Calibrator().fit(y_prob, y_true)" in page
     assert 'id="recalibration-after"' not in fine.html()
     assert fine.advice in flat(fine.html())

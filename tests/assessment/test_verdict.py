@@ -193,6 +193,27 @@ def test_rare_outcomes_are_told_in_ratios_and_beside_their_base_rate():
     assert f"always the most common class: {100 - 100 * y.mean():.1f} %" in str(found)
 
 
+def test_a_trusted_verdict_hides_no_ratio_and_no_significant_gap():
+    rng = np.random.default_rng(1)
+    score = 1 / (1 + np.exp(-rng.normal(-4, 1, 10_000)))
+    found = calibrant.assess(rng.random(10_000) < 1.3 * score, score, rng=0)
+    assert (found.verdict.state, found.estimate.p_value < 0.05) == ("trust", True)
+    times = re.search(r"on average they are (1\.\d+) times too low", found.verdict.trust)[1]
+    assert float(times) == pytest.approx(found.clinical.ratio.value, abs=0.01)
+    assert found.verdict.where.startswith("No gap significantly exceeds the tolerance")
+    assert "right" not in found.verdict.where
+
+
+def test_too_few_rows_do_not_deny_what_the_totals_show():
+    rng = np.random.default_rng(3)
+    score = rng.beta(2, 2, 90)
+    y = rng.random(90) < 1 / (1 + np.exp(0.5 - np.log(score / (1 - score))))
+    found = calibrant.assess(y, score, rng=0)
+    assert found.verdict.state == "cannot tell yet"
+    assert found.clinical.ratio.high < 1 < 20 * found.estimate.p_value
+    assert "calibration is not rejected, but the average error could be" in found.verdict.trust
+
+
 def test_an_error_without_a_side_is_not_said_to_look_right(off, monkeypatch):
     monkeypatch.setattr(calibrant.assessment.text, "score_ranges", lambda *_: "looks right at every score")
     assert off.verdict.where.startswith("Not significant at any single score")

@@ -81,8 +81,8 @@ def cautions(assessment: Assessment, seen: DataFacts) -> Iterator[str]:
     if read is not None and read.clipped:
         rows, have = count(round(read.clipped, 1)), "row has" if read.clipped == 1 else "rows have"
         yield (
-            f"{rows} {have} a score of 0 or 1: calibration intercept and slope take that for "
-            f"{read.least:.3g} from there, since its log-odds are infinite."
+            f"{rows} {have} a score of 0 or 1, whose log-odds are infinite: calibration intercept and slope "
+            f"use {read.least:.3g} and 1 - {read.least:.3g} instead."
         )
     if seen.mirrored != 0:
         many = "Scores" if seen.mirrored is None else counted(seen.mirrored, "score")

@@ -286,6 +286,7 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
             name = f"from {score_text(float(scores[first]))} to {score_text(float(scores[end]))}"
         ranges.setdefault(word, []).append((largest, name, float(below[end] - below[first])))
     parts = []
+    none = "no gap significantly exceeds the tolerance" if margin and rejected else NO_ERROR
     for word in ("too high", "too low"):
         # The largest gaps are named, in the order of the scores.
         kept = sorted(ranges.get(word, []), reverse=True)[:LISTED]
@@ -295,7 +296,7 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
             if not curve.discrete and size_name(curve.n) == "rows":
                 size = f"{min(100 * sum(each[2] for each in kept), 99):.0f} % of the rows, {size}"
             parts.append(f"{word} {' and '.join(names)} ({size})")
-    for word, begin in ((NO_ERROR, NO_ERROR), (TOO_FEW, f"{TOO_FEW} to tell")):
+    for word, begin in ((NO_ERROR, none), (TOO_FEW, f"{TOO_FEW} to tell")):
         if names := [name for _, name, _ in ranges.get(word, [])]:
             parts.append(f"{begin} {few_of(names).replace('everywhere', 'at every score')}")
     return "; ".join(parts)
@@ -381,7 +382,7 @@ def performance(assessment: Assessment) -> str:
     parts = [] if assessment.auc is None else [f"AUC {assessment.auc:.3f}"]
     if assessment.accuracy is not None:
         majority, share = common_class(assessment), f"{100 * assessment.accuracy.frequency:.1f} %"
-        parts.append(f"accuracy {share}{majority and f' ({majority})'}")
+        parts.append(f"{'accuracy' if parts else 'Accuracy'} {share}{majority and f' ({majority})'}")
     return f"{', '.join(parts)}." if parts else ""
 
 
@@ -531,7 +532,7 @@ def gain_sentence(assessment: Assessment) -> str:
     change = with_interval(-gain.value, -gain.high, -gain.low, assessment.level, "+")
     return (
         f"Cross-validated in {counted(recalibration.folds, 'fold')} of "
-        f"{counted(recalibration.rows, 'row')}, a map changes the log loss of a row by "
+        f"{counted(recalibration.rows, 'row')}, recalibration changes the log loss of a row by "
         f"{change}, and the error{by_shown(assessment)} is {points(recalibration.after)} points after it."
     )
 

@@ -169,7 +169,7 @@ def _error(assessment: Assessment, state: str) -> Verdict:
     needed, facts = None, []
     if state == TRUST:
         headline, action, command = f"The scores are probabilities to within {high} {unit}.", DO_NOTHING, None
-        facts = [f"on average the scores are within {high} {unit} of the observed frequencies"]
+        facts = [f"on average the scores are within {high} {unit} of the observed frequencies", *sums]
     elif state == CARE:
         headline = f"The scores are off by at most {high} {unit} on average."
         facts = [f"the error may exceed {100 * tolerance:.3g} {unit}, but not {high}", *sums]
@@ -187,7 +187,7 @@ def _error(assessment: Assessment, state: str) -> Verdict:
         action, command = "Measure the class-wise error (notion='classwise'), which has an upper bound.", None
     else:
         answer, many = "Not yet" if rejected else answer, counted(assessment.rows, "row")
-        beyond, known = "whether the scores are off", "no error is certain"
+        beyond, known = "whether the scores are off", "calibration is not rejected"
         if rejected:
             beyond, known = "how far off the scores are", "the scores are probably off"
         headline = f"{many} are too few to tell {beyond}."
