@@ -474,6 +474,10 @@ def test_check_tells_how_many_rows_would_decide(confidence):
         (rows,) = re.findall(r"roughly ([\d,]+) rows would decide if the estimate stayed$", verdict.sentence)
         assert verdict.rows <= int(rows.replace(",", "")) <= 2 * verdict.rows
         assert re.fullmatch(r"[1-9]0*(?:,000)*", rows)
+    # An interval that is cut off at 0 does not show how narrow it is.
+    cut = replace(confidence, low=0.0)
+    below = cut.value / 2
+    assert error_verdict(cut, below).rows == pytest.approx(N * ((cut.high - cut.value) / below) ** 2)
     near = error_verdict(confidence, confidence.value)
     assert "more rows would hardly decide" in near.sentence
 

@@ -116,8 +116,9 @@ class LimitVerdict:
     def rows(self) -> float:
         """Guess the rows at which the interval would lie on one side, if the estimate stayed."""
         (low, high), value = self.ends, math.nan if self.measured is None else self.measured.value
+        # An interval that starts at 0 is cut off there, so its lower part says little about its width.
         ratios = [
-            (value - low if limit < value else high - value) / (abs(limit - value) or math.nan)
+            (value - low if limit < value and low != 0 else high - value) / (abs(limit - value) or math.nan)
             for limit in self.allowed
             if low <= limit <= high and math.isfinite(limit)
         ]
