@@ -68,7 +68,7 @@ def test_a_picture_of_the_thresholds_is_drawn(file, tmp_path):
 def test_what_is_no_list_of_thresholds_is_refused(file, text):
     result = run(file, "--thresholds", text)
     assert result.exit_code == 2
-    assert "is no list such as 0.05,0.1 and no range such as 0.05:0.3:0.01" in result.output
+    assert f"{text!r} is neither a list such as 0.05,0.1 nor a range such as 0.05:0.3:0.01" in result.output
 
 
 @pytest.mark.parametrize(

@@ -358,7 +358,8 @@ def _thresholds(ctx: click.Context, param: click.Parameter, value: str | None) -
     except (ValueError, ArithmeticError):
         thresholds = []
     if not thresholds:
-        raise click.BadParameter(f"{value} is no list such as 0.05,0.1 and no range such as 0.05:0.3:0.01")
+        rule = "neither a list such as 0.05,0.1 nor a range such as 0.05:0.3:0.01"
+        raise click.BadParameter(f"{value!r} is {rule}")
     return thresholds
 
 

@@ -158,7 +158,7 @@ class RegretCurve(Drawn, Serializable):
             value, low, high = with_ends(float(self.value[k]), float(self.low[k]), float(self.high[k]))
             benefits = (self.net_benefit, self.recalibrated, self.treat_all)
             rows.append(
-                [f"{self.thresholds[k]:.4g}", value, f"{low} to {high}", *(f"{b[k]:.4f}" for b in benefits)]
+                [f"{self.thresholds[k]:.4g}", value, f"{low} to {high}", *(f"{b[k]:z.4f}" for b in benefits)]
             )
         band = f"{percent(self.level)} band"
         yield Table(["threshold", "regret", band, "net benefit", "if recalibrated", "treat all"], rows)
