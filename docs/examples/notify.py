@@ -2,7 +2,7 @@
 
     WEBHOOK_URL=https://... python notify.py calibrant monitor predictions/ --state monitor.json
 
-The exit code is that of the command.
+The exit code is that of the command, or 127 if it cannot be started.
 """
 
 import json
@@ -21,10 +21,13 @@ def notify(url, text):
 
 
 if __name__ == "__main__":
-    command = sys.argv[1:]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    print(done.stdout + done.stderr, end="")
-    if done.returncode:
-        title = f"{shlex.join(command)}: exit code {done.returncode}"
-        notify(os.environ["WEBHOOK_URL"], f"{title}\n{done.stdout}{done.stderr}")
-    raise SystemExit(done.returncode)
+    command, url = sys.argv[1:], os.environ["WEBHOOK_URL"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        code, output = done.returncode, done.stdout + done.stderr
+    except OSError as error:  # such as a command that is not in the PATH of cron
+        code, output = 127, f"{error}\n"
+    print(output, end="")
+    if code:
+        notify(url, f"{shlex.join(command)}: exit code {code}\n{output}")
+    raise SystemExit(code)

@@ -204,17 +204,10 @@ def webhook():
         thread.join()
 
 
-def notified(webhook, *words, hook="/hook"):
+def notified(webhook, *words, hook="/hook", command=(sys.executable, "-m", "calibrant")):
     """Run a command by the example that posts its output."""
     environment = os.environ | {"WEBHOOK_URL": f"http://127.0.0.1:{webhook.server_port}{hook}"}
-    command = [
-        sys.executable,
-        str(ROOT / "docs/examples/notify.py"),
-        sys.executable,
-        "-m",
-        "calibrant",
-        *words,
-    ]
+    command = [sys.executable, str(ROOT / "docs/examples/notify.py"), *command, *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
 
 
@@ -238,6 +231,19 @@ def test_the_example_posts_alarms_and_errors_and_nothing_else(here, webhook):
     done = notified(webhook, "monitor", "nowhere")
     assert (done.returncode, "exit code 2" in webhook.received[-1][1]["text"]) == (2, True)
     assert len(webhook.received) == 3
+
+
+def test_the_example_posts_that_a_command_cannot_be_started(webhook):
+    done = notified(webhook, "--version", command=("no-such-command",))
+    assert done.returncode == 127
+    assert "No such file or directory: 'no-such-command'" in webhook.received[-1][1]["text"]
+
+
+def test_the_example_needs_its_address_before_anything_is_wrong(monkeypatch):
+    monkeypatch.delenv("WEBHOOK_URL", raising=False)
+    command = [sys.executable, str(ROOT / "docs/examples/notify.py"), "true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "WEBHOOK_URL" in done.stderr) == (1, True)
 
 
 def test_a_webhook_that_refuses_is_an_error(here, webhook):
