@@ -202,6 +202,9 @@ def test_a_trusted_verdict_hides_no_ratio_and_no_significant_gap():
     assert float(times) == pytest.approx(found.clinical.ratio.value, abs=0.01)
     assert found.verdict.where.startswith("No gap significantly exceeds the tolerance")
     assert "right" not in found.verdict.where
+    score = rng.random(20_000)
+    found = calibrant.assess(rng.random(20_000) < score + 0.012 * (score < 0.98), score, rng=0)
+    assert found.verdict.where == "No gap significantly exceeds the tolerance at any score."
 
 
 def test_too_few_rows_do_not_deny_what_the_totals_show():

@@ -298,7 +298,8 @@ def score_ranges(assessment: Assessment, margin: float = 0.0) -> str:
             parts.append(f"{word} {' and '.join(names)} ({size})")
     for word, begin in ((NO_ERROR, none), (TOO_FEW, f"{TOO_FEW} to tell")):
         if names := [name for _, name, _ in ranges.get(word, [])]:
-            parts.append(f"{begin} {few_of(names).replace('everywhere', 'at every score')}")
+            everywhere = "at every score" if begin == word else "at any score"
+            parts.append(f"{begin} {few_of(names).replace('everywhere', everywhere)}")
     return "; ".join(parts)
 
 
