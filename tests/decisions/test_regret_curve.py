@@ -378,6 +378,20 @@ def test_net_benefits_and_their_errors_are_those_of_loops(kind):
                 assert error == pytest.approx(np.hypot(expected, floor), rel=1e-9)
 
 
+def test_intervals_of_net_benefits_hold_possible_values_only():
+    at = np.array([0.1, 0.75])
+    for outcome in (0, 1):
+        found = calibrant.net_benefit([outcome] * 20, [0.9] * 20, at)
+        for part, least, most in (
+            (found.model, -at / (1 - at), 1),
+            (found.treat_all, -at / (1 - at), 1),
+            (found.minus_all, -1, at / (1 - at)),
+        ):
+            assert np.all((least <= part.low) & (part.low <= part.value))
+            assert np.all((part.value <= part.high) & (part.high <= most))
+        np.testing.assert_allclose(found.model.value, outcome - (1 - outcome) * at / (1 - at))
+
+
 def test_the_error_of_treating_all_is_that_of_a_share():
     y, s = sample(4000)
     at = np.array([0.1, 0.3])

@@ -317,6 +317,13 @@ def net_benefits_of(
     none, everyone = np.zeros(rows.score.shape), np.ones(rows.score.shape)
     pairs = ((rows.score, none), (everyone, none), (rows.score, everyone))
     made = [_difference(rows, pair, thresholds, level, simultaneous=simultaneous) for pair in pairs]
+    # No net benefit is outside of these limits: all rows treated and none sick, or all sick.
+    harm, one = thresholds / (1 - thresholds), np.ones(thresholds.shape)
+    limits = ((-harm, one), (-harm, one), (-one, harm))
+    made = [
+        each._replace(low=np.maximum(each.low, least), high=np.minimum(each.high, most))
+        for each, (least, most) in zip(made, limits, strict=True)
+    ]
     about = level, bool(simultaneous), task.n, task.label, task.clusters
     return NetBenefit(thresholds, made[0], made[1], made[2], *about)
 
