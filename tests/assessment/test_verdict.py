@@ -207,6 +207,16 @@ def test_a_trusted_verdict_hides_no_ratio_and_no_significant_gap():
     assert found.verdict.where == "No gap significantly exceeds the tolerance at any score."
 
 
+def test_a_trusted_verdict_names_a_group_that_is_off():
+    rng = np.random.default_rng(0)
+    score, group = rng.random(20_000), np.repeat(["north", "west"], [17_000, 3_000])
+    sick = rng.random(20_000) < score + np.where(group == "west", 0.035, 0.0)
+    found = calibrant.assess(sick, score, groups=group, rng=0)
+    (west,) = [row for row in found.by_group if row.off(found.level)]
+    assert (found.verdict.state, found.verdict.finding, west.name) == ("trust", "error", "west")
+    assert "1 of the 2 groups is off: west" in found.verdict.where
+
+
 def test_too_few_rows_do_not_deny_what_the_totals_show():
     rng = np.random.default_rng(3)
     score = rng.beta(2, 2, 90)

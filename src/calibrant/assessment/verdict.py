@@ -354,7 +354,7 @@ def _where(assessment: Assessment, state: str) -> str:
         near = text.example(assessment, unsure=True)
         shown = f" For example, {near[0]}." if near else ""
         return f"Cannot say: too few rows to tell at which scores.{shown}"
-    subgroups = text.off_subgroups(assessment) if state in (CARE, DISTRUST) else ""
+    subgroups = text.off_subgroups(assessment) if state != UNKNOWN else ""
     return f"{ranges[0].upper()}{ranges[1:]}. {subgroups}".rstrip()
 
 
