@@ -166,6 +166,7 @@ def test_dated_sketches_and_files(here):
     assert clustered["batches"] == 3
     Path("scores.csv").write_text(text(*rows(1)))
     assert "no part of the path is a date" in run("scores.csv", code=2)
+    assert "cannot read nothere/: No such file or directory" in run("nothere/", code=2)
 
 
 def test_the_example_of_thirty_days(tmp_path, capsys):

@@ -51,6 +51,8 @@ def periods_of_paths(files: Sequence[str]) -> list[Period]:
     for file in files:
         date = next(filter(None, map(_DATE.search, reversed(Path(file).parts))), None)
         if date is None:
+            if not Path(file).exists():
+                raise Refused(f"cannot read {file}: No such file or directory")
             raise Refused(f"{file}: no part of the path is a date; name a column by --time, or files by date")
         year, month, day, hour = date.groups()
         by_date.setdefault(f"{year}-{month}-{day}" + (f"T{hour}" if hour else ""), []).append(file)
