@@ -148,4 +148,4 @@ def test_levels_are_shown_as_levels_with_the_highest_among_them():
     text = (ROOT / "docs/language-models.md").read_text()
     shown = re.search(r"^score .*\n((?: +\S+ .*\n)+)", text, flags=re.M)[1]
     assert [line.split()[0] for line in shown.splitlines()] == ["0.6", "0.7", "0.8", "0.9", "1"]
-    assert "of answers with confidence 1, 87 in 100 were right" in text
+    assert "of answers with confidence 1, an estimated 87 in 100" in text

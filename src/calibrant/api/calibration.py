@@ -783,7 +783,7 @@ def assess(
     >>> result.verdict.state
     'do not trust'
     >>> print(result.verdict.trust)
-    No: of rows scored ..., ... in 100 were class 1 (... to ...).
+    No: of rows scored ..., an estimated ... in 100 were class 1 (... to ...).
     """
     from calibrant.assessment.assess import assess_predictions, assess_sketch
 

@@ -220,7 +220,8 @@ def example(assessment: Assessment, *, unsure: bool = False) -> tuple[str, int] 
     if unsure:
         best = share.removesuffix(" in 100")
         return f"{rows}, {low} to {high} may be {outcome(assessment)} (best guess {best})", off
-    return f"{rows}, {share} were {outcome(assessment)} ({low} to {high.removesuffix(' in 100')})", off
+    ends = f"{low} to {high.removesuffix(' in 100')}"
+    return f"{rows}, an estimated {share} were {outcome(assessment)} ({ends})", off
 
 
 def example_score(curve: ReliabilityCurve, rejected: bool) -> float | None:
