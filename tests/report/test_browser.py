@@ -112,7 +112,7 @@ def test_moving_along_the_score_axis_reads_off_what_a_score_means(visit):
     page.mouse.move(x, box["y"] + box["height"] / 2)
     words = reading(page)
     number = r"(\d+)\s%"
-    means = rf"score (\d\.\d\d): observed {number} \({number} to {number}\), about\s\d+\srows\s\(effective\)"
+    means = rf"score (\d\.\d\d): estimated {number} \({number} to {number}\), about\s\d+\srows\s\(effective\)"
     found = re.fullmatch(means, words)
     assert found, words
     score, means, low, high = map(float, found.groups())
@@ -155,7 +155,7 @@ def test_touch_reads_off_too(visit):
     box = page.locator("#even").bounding_box()
     page.touchscreen.tap(box["x"] + 0.3 * box["width"], box["y"] + 0.4 * box["height"])
     assert reading(page) != before
-    assert "observed" in reading(page)
+    assert "estimated" in reading(page)
 
 
 def test_the_log_odds_axis_can_be_chosen_with_and_without_scripts(visit):
@@ -168,7 +168,7 @@ def test_the_log_odds_axis_can_be_chosen_with_and_without_scripts(visit):
         assert not page.locator("#even").is_visible()
     page = visit("saturated")
     page.get_by_label("Look up a score").fill("0.99999")
-    assert re.match(r"score 0\.99999: observed", reading(page)), reading(page)
+    assert re.match(r"score 0\.99999: estimated", reading(page)), reading(page)
 
 
 def test_tables_filter_and_show_the_curves_of_classes(visit):

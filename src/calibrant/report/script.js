@@ -63,7 +63,7 @@
     if (found !== null) {
       const texts = shares(found.low === null ? [found.means] : [found.means, found.low, found.high]);
       const band = found.low === null ? "" : ` (${texts[1]} to ${texts[2]})`;
-      words = `score ${written(score)}: observed ${texts[0]}${band}`;
+      words = `score ${written(score)}: estimated ${texts[0]}${band}`;
       const n = grouped(Math.round(found.n));
       words += data.size === "rows" ? `, ${n}\u00a0rows` : `, about ${n}\u00a0rows\u00a0(effective)`;
       if (found.n < data.least) words += ": too few rows";
