@@ -255,7 +255,7 @@ def net_benefit(
     >>> score = rng.random(2000)
     >>> result = calibrant.net_benefit(rng.random(2000) < score**2, score, [0.2, 0.5])
     >>> result.model.value.round(3), result.minus_all.low.round(3)
-    (array([0.212, 0.078]), array([0.019, 0.352]))
+    (array([0.212, 0.078]), array([0.043, 0.392]))
     """
     at = check_thresholds(thresholds)
     rows = y_prob, None, sample_weight, labels, pos_label, cluster

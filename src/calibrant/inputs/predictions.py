@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Hashable, Iterable, Sequence, Set
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Integral, Real
@@ -159,7 +160,7 @@ def predictions(
         dropped = count_dropped(labelled, weights)
         weights = None if weights is None else (weights[0], weights[1][labelled])
         truth, score = truth[labelled], score[labelled]
-    with rows_of(labelled):
+    with nullcontext() if labelled is None else rows_of(labelled):
         if percent:
             score, tolerance = _divided(score, tolerance)
         try:
