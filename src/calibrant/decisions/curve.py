@@ -321,7 +321,11 @@ def net_benefits_of(
     harm, one = thresholds / (1 - thresholds), np.ones(thresholds.shape)
     limits = ((-harm, one), (-harm, one), (-one, harm))
     made = [
-        each._replace(low=np.maximum(each.low, least), high=np.minimum(each.high, most))
+        # A value on a limit may lie beyond it by rounding.
+        each._replace(
+            low=np.minimum(each.value, np.maximum(each.low, least)),
+            high=np.maximum(each.value, np.minimum(each.high, most)),
+        )
         for each, (least, most) in zip(made, limits, strict=True)
     ]
     about = level, bool(simultaneous), task.n, task.label, task.clusters
