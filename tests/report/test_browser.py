@@ -225,7 +225,7 @@ def test_without_scripts_everything_can_be_read(visit):
     page = visit("ten-classes", java_script_enabled=False)
     keep(page, "ten-classes-no-script")
     words = page.locator("main").text_content()
-    for part in ("What a score means", "airplane", "night", "refinement", "equal-mass bins"):
+    for part in ("Accuracy by confidence", "airplane", "night", "refinement", "equal-mass bins"):
         assert part in words
     assert page.locator(".reader:visible").count() == 0
     assert not page.locator("#theme").is_visible()

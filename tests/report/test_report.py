@@ -159,7 +159,7 @@ def test_the_answer_comes_first_and_sections_follow_in_order():
         verdict.action,
         "<dt>Accuracy</dt>",
         '<nav aria-label="Contents">',
-        '<h2 id="h-curve">What a score means',
+        '<h2 id="h-curve">Accuracy by confidence',
         '<h2 id="h-where">Where it is wrong',
         '<h3 id="h-groups">',
         '<h3 id="h-classes">',
@@ -380,7 +380,7 @@ def test_whole_rows_are_shown_by_pairs_and_predictions():
     assert page.index('id="h-curve"') < page.index('id="h-transfer"')
     assert f'<p class="lead">{wording.transfer_sentence(found)}</p>' in page
     assert "use the confidence notion." in page
-    assert "What a confidence means" in page
+    assert "Accuracy by confidence" in page
     assert "The error is at least" in page
     words = re.findall(r"<title>(\w+) (receives|gives) ([\d.]+) points (from|to) (\w+)</title>", page)
     assert len(words) == 6
