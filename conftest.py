@@ -13,7 +13,7 @@ def pytest_ignore_collect(collection_path):
     path = collection_path.relative_to(ROOT).as_posix() if ROOT in collection_path.parents else ""
     if path.startswith(("src/calibrant/torch/kernels.py", "tests/pytorch/test_gpu.py")):
         return not (HAS_TORCH and HAS_TRITON and _has_gpu()) or None
-    if path.startswith(("src/calibrant/torch", "tests/pytorch", "benchmarks/torch_")):
+    if path.startswith(("src/calibrant/torch", "tests/pytorch", "tests/public/pytorch", "benchmarks/torch_")):
         return not HAS_TORCH or None
     return None
 

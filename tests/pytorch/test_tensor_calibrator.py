@@ -37,7 +37,7 @@ def test_score_vectors(method, classes):
     fitted = calibrant.Calibrator(method).fit(p, y)
     module = CalibratorModule(fitted)
     np.testing.assert_allclose(module(torch.tensor(p)), fitted.predict_proba(p), atol=1e-12)
-    single = module(torch.tensor(p).float().reshape(20, -1, classes))
+    single = module(torch.tensor(p).float().reshape(20, -1, classes).movedim(2, 1)).movedim(1, 2)
     assert single.dtype == torch.float32
     if method != "isotonic":  # its steps are at the scores themselves
         np.testing.assert_allclose(single.reshape(-1, classes), fitted.predict_proba(p), atol=1e-5)
@@ -104,13 +104,13 @@ def test_probabilities_are_refused_where_logits_are_mapped():
     x, y = several(3)
     fitted = calibrant.Calibrator("temperature", from_logits=True).fit(x, y)
     module, p = CalibratorModule(fitted), torch.tensor(x).softmax(-1)
-    for each in (p, p.float(), p.float().reshape(20, -1, 3), p.requires_grad_()):
+    for each in (p, p.float(), p.float().reshape(20, -1, 3).movedim(2, 1), p.requires_grad_()):
         with pytest.raises(calibrant.InputError, match=r"scores must be logits.*got probabilities"):
             module(each)
     module(p[:2])  # few logits may sum to 1 by chance
     # Programs that are traced cannot look at values.
-    batch = torch.tensor(x).reshape(4, -1, 3)
-    assert torch.equal(torch.func.vmap(module)(batch), module(batch))
+    batch = torch.tensor(x).reshape(4, -1, 3).movedim(2, 1)
+    torch.testing.assert_close(torch.func.vmap(module)(batch.movedim(1, 2)), module(batch).movedim(1, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         assert torch.equal(torch.jit.trace(module, batch)(batch), module(batch))

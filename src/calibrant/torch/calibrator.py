@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any, Self
 
@@ -10,12 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from calibrant.inputs import InputError
+from calibrant.inputs import InputError, InputTypeError
 from calibrant.maps import Calibrator
 from calibrant.maps.forms import Bounded, Formula, LookupTable
 from calibrant.maps.multiclass import NEWTON_STEPS, ZERO_RANGE, SoftmaxMap, newton_slope
 from calibrant.posterior.softmax.blocks import CLASS_LIMIT, CURVE, SHIFT, TEMPERATURE_LIMIT, TIED, Blocks
-from calibrant.torch.reduce import look_like_probabilities, wide
+from calibrant.torch.reduce import class_rows, look_like_probabilities, sample_rows, wide
 
 # Entries of the logits that are read together.
 CHUNK = 1 << 22
@@ -30,11 +31,16 @@ class CalibratorModule(nn.Module):
         A fitted calibrator of any method but "venn-abers". It takes logits if it was fitted with
         `from_logits=True`, and probabilities otherwise. Without it the module is to be filled by
         `load_state_dict`.
+    class_axis : int, default=1
+        Axis of the classes in the scores, as in `CalibrationError`; -1 for (batch, time, vocabulary). It is
+        a part of the state that `load_state_dict` restores.
 
     Attributes
     ----------
     calibrator : calibrant.Calibrator
         The fitted calibrator, which can be saved as JSON.
+    class_axis : int
+        Axis of the classes.
 
     See Also
     --------
@@ -50,25 +56,30 @@ class CalibratorModule(nn.Module):
 
     calibrator: Calibrator
 
-    def __init__(self, calibrator: Calibrator | None = None) -> None:
+    def __init__(self, calibrator: Calibrator | None = None, *, class_axis: int = 1) -> None:
         super().__init__()
+        self.class_axis = _checked_axis(class_axis)
         if calibrator is not None:
             self._fill(calibrator)
 
     @classmethod
-    def fit_temperature(cls, logits: Tensor, target: Tensor, *, ignore_index: int | None = None) -> Self:
+    def fit_temperature(
+        cls, logits: Tensor, target: Tensor, *, ignore_index: int | None = None, class_axis: int = 1
+    ) -> Self:
         """Fit a temperature to logits on their device, as `calibrant.Calibrator("temperature")` does.
 
         Logits of two classes are fitted on the CPU.
 
         Parameters
         ----------
-        logits : tensor of shape (..., C)
+        logits : tensor of shape (N, C, ...)
             Logits of data that the model was not trained on.
-        target : tensor of shape (...)
+        target : tensor of shape (N, ...)
             Labels.
         ignore_index : int, optional
-            Label of rows that are left out.
+            Label of entries that are left out.
+        class_axis : int, default=1
+            Axis of the classes in `logits`, here and in the scores that the module is applied to.
 
         Returns
         -------
@@ -81,15 +92,21 @@ class CalibratorModule(nn.Module):
         >>> module(torch.tensor([[4.0, 0.0, 0.0]])).shape
         torch.Size([1, 3])
         """
-        classes = logits.shape[-1]
-        x, label = logits.detach().reshape(-1, classes), target.reshape(-1).long()
+        class_axis = _checked_axis(class_axis)
+        for name, values, floating in (("logits", logits, True), ("target", target, False)):
+            if values.is_floating_point() != floating or values.is_complex():
+                kinds = "floating point" if floating else "integers or booleans"
+                raise InputTypeError(name, f"hold {kinds}", got=str(values.dtype))
+        rows = class_rows("logits", logits.detach(), target.shape, class_axis)
+        classes, label = rows.shape[-1], target.reshape(-1).long()
+        x = rows.reshape(-1, classes)
         if ignore_index is not None:
             x, label = x[label != ignore_index], label[label != ignore_index]
         if not len(label) or ((label < 0) | (label >= classes)).any():
             raise InputError("target", f"hold labels from 0 to {classes - 1}")
         fitted = Calibrator("temperature", from_logits=True)
         if classes == 2:
-            return cls(fitted.fit(x.cpu().double().numpy(), label.cpu().numpy()))
+            return cls(fitted.fit(x.cpu().double().numpy(), label.cpu().numpy()), class_axis=class_axis)
         slope, step = 1.0, max(1, CHUNK // classes)
         for _ in range(NEWTON_STEPS):
             sums = torch.zeros(2, dtype=torch.float64, device=x.device)
@@ -109,39 +126,61 @@ class CalibratorModule(nn.Module):
         fitted._vector, fitted._positive = False, None
         fitted.n_, fitted.notion_ = float(len(label)), "classwise"
         fitted._multiclass = SoftmaxMap(classes, slope, ZERO_RANGE[0])
-        return cls(fitted)
+        return cls(fitted, class_axis=class_axis)
 
     def forward(self, scores: Tensor) -> Tensor:
         """Return calibrated probabilities, in float32 or float64.
 
         Parameters
         ----------
-        scores : tensor of shape (N,), or (..., C) for several classes
-            Probabilities or logits. On a CPU, rows of probabilities where logits are mapped are an error.
+        scores : tensor of shape (N, C, ...), or of any shape for scores of one class
+            Probabilities or logits; the classes are on `class_axis`. On a CPU, probabilities where logits are
+            mapped are an error.
         """
         fitted, kind = self._fitted, scores.dtype if scores.dtype == torch.float64 else torch.float32
-        refuse = fitted.from_logits and not fitted._vector and _can_be_looked_at(scores)
-        if refuse and look_like_probabilities(scores.detach().reshape(-1, scores.shape[-1])):
+        if not scores.dtype.is_floating_point:
+            raise InputTypeError("scores", "hold floating point", got=str(scores.dtype))
+        if fitted._vector:
+            p = scores.double().sigmoid() if fitted.from_logits else scores.double()
+            return self._single(0, p).to(kind)
+        axis = self.class_axis
+        if not torch.jit.is_tracing():  # where sizes are no numbers
+            self._check_classes(scores.shape)
+        is_checked = fitted.from_logits and _can_be_looked_at(scores)
+        if is_checked and look_like_probabilities(sample_rows(scores.detach().movedim(axis, -1))):
             rule = "be logits, as the calibrator was fitted to"
             raise InputError("scores", rule, got="probabilities: rows in [0, 1] that sum to 1")
         softmax = fitted._multiclass
         if softmax is not None and fitted.from_logits and softmax.blocks is None:
-            return (softmax.slope * scores.to(kind)).softmax(-1)
-        p = scores.double()
-        if fitted.from_logits:
-            p = p.sigmoid() if fitted._vector else p.softmax(-1)
+            return (softmax.slope * scores.to(kind)).softmax(axis)
+        p = scores.double().movedim(axis, -1)
+        p = p.softmax(-1) if fitted.from_logits else p
+        return self._vectors(p).to(kind).movedim(-1, axis)
+
+    def _check_classes(self, shape: torch.Size) -> None:
+        """Refuse scores without the classes of the calibrator on their axis."""
+        axis, classes = self.class_axis, len(self._fitted.classes_)
+        if -len(shape) <= axis < len(shape) and shape[axis] == classes:
+            return
+        elsewhere = len(shape) > 1 and shape[-1] == classes
+        hint = "pass class_axis=-1 if the classes are on the last axis" if elsewhere else ""
+        raise InputError(
+            "scores", f"have {classes} classes on axis {axis}", got=f"shape {tuple(shape)}", hint=hint
+        )
+
+    def _vectors(self, p: Tensor) -> Tensor:
+        """Map probabilities of all classes, which are on the last axis."""
+        fitted, softmax = self._fitted, self._fitted._multiclass
         if softmax is not None:
-            return self._softmax(softmax, p.reshape(-1, softmax.n_classes)).reshape(p.shape).to(kind)
-        if fitted._vector:
-            return self._single(0, p).to(kind)
+            return self._softmax(softmax, p.reshape(-1, softmax.n_classes)).reshape(p.shape)
         if len(fitted._forms) == 1:
             positive = 1 if fitted._positive is None else fitted._positive
             mapped = self._single(0, p[..., positive])
             both = [1 - mapped, mapped]
-            return torch.stack(both[::-1] if positive == 0 else both, dim=-1).to(kind)
+            return torch.stack(both[::-1] if positive == 0 else both, dim=-1)
         each = torch.stack([self._single(k, p[..., k]) for k in range(len(fitted._forms))], dim=-1)
         total = each.sum(-1, keepdim=True)
-        return torch.where(total > 0, each / torch.where(total > 0, total, 1), 1 / each.shape[-1]).to(kind)
+        return torch.where(total > 0, each / torch.where(total > 0, total, 1), 1 / each.shape[-1])
 
     @property
     def _fitted(self) -> Calibrator:
@@ -248,25 +287,41 @@ class CalibratorModule(nn.Module):
             total += z.scatter_add(1, best[:, :2], (top @ shifts.T) * untied).softmax(1)
         return total / len(self.shifts)
 
-    def get_extra_state(self) -> str:
-        """Return the calibrator as JSON, for `state_dict`."""
-        return self._fitted.to_json()
+    def get_extra_state(self) -> Tensor:
+        """Return the calibrator and its class axis for `state_dict`: the bytes of a JSON text."""
+        text = json.dumps({"class_axis": self.class_axis, "calibrator": json.loads(self._fitted.to_json())})
+        return torch.tensor(list(text.encode("ascii")), dtype=torch.uint8)
 
-    def set_extra_state(self, state: str) -> None:
-        """Take the calibrator of a `state_dict`.
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the calibrator and the class axis of a `state_dict`.
 
         Parameters
         ----------
-        state : str
+        state : tensor
             What `get_extra_state` returned.
         """
+        if not isinstance(state, Tensor) or state.dtype != torch.uint8 or state.ndim != 1:
+            raise InputTypeError("state", "be the tensor of bytes that get_extra_state returned", state)
+        try:
+            content = json.loads(bytes(state.tolist()))
+            class_axis, calibrator = content["class_axis"], json.dumps(content["calibrator"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError("state", "be what get_extra_state returned", got="other bytes") from error
         device = next(self.buffers(), torch.empty(0)).device
-        self._fill(Calibrator.from_json(state))
+        self._fill(Calibrator.from_json(calibrator))
+        self.class_axis = _checked_axis(class_axis)
         self.to(device)
 
     def extra_repr(self) -> str:
         """Return the fitted calibrator."""
-        return repr(getattr(self, "calibrator", None))
+        return f"{getattr(self, 'calibrator', None)!r}, class_axis={self.class_axis}"
+
+
+def _checked_axis(class_axis: Any) -> int:
+    """Return an axis that is an integer."""
+    if isinstance(class_axis, bool) or not isinstance(class_axis, int):
+        raise InputTypeError("class_axis", "be an integer", class_axis)
+    return class_axis
 
 
 def _can_be_looked_at(scores: Tensor) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from calibrant.inputs import InputError
 from calibrant.inputs.predictions import MANY
 from calibrant.inputs.rounding import TOLERANCE, TOLERANCE_BFLOAT16
 from calibrant.score_data.layout import Layout
@@ -23,6 +24,8 @@ IGNORED, BAD_SCORE, BAD_LABEL, BAD_SUM = -1, -2, -3, -4
 LOSS_STEPS, BRIER_STEPS = float(1 << 24), float(1 << 30)
 # Scores that are processed together: they stay in the cache.
 CHUNK = 1 << 19
+# Scores, and rows if these are long, that tell logits from probabilities.
+LOOKED_AT, LOOKED_AT_ROWS = 1 << 16, 64
 
 
 class ScoreBatch(NamedTuple):
@@ -61,6 +64,38 @@ class Rows(NamedTuple):
 def sum_tolerance(scores: Tensor) -> float:
     """Return how far rows of scores may sum from 1 by their rounding."""
     return TOLERANCE_BFLOAT16 if scores.dtype == torch.bfloat16 else TOLERANCE[scores.element_size()]
+
+
+def class_rows(name: str, scores: Tensor, shape: torch.Size, class_axis: int) -> Tensor:
+    """Return scores of all classes with the classes on the last axis; `shape` is that of the labels.
+
+    >>> class_rows("preds", torch.zeros(2, 5, 3), torch.Size([2, 3]), 1).shape
+    torch.Size([2, 3, 5])
+    """
+    axes = scores.ndim if scores.ndim == len(shape) + 1 else 0
+    fitting = [k for k in range(axes) if scores.shape[:k] + scores.shape[k + 1 :] == shape]
+    fitting = [k for k in fitting if scores.shape[k] > 1]
+    if -axes <= class_axis < axes and class_axis % axes in fitting:
+        return scores.movedim(class_axis, -1)
+    got = f"shape {tuple(scores.shape)} for target of shape {tuple(shape)}"
+    hint = f"pass class_axis={fitting[-1]} if it is the axis of the classes" if fitting else ""
+    rule = f"have the shape of target with an axis more, axis {class_axis}, for two classes or more"
+    raise InputError(name, rule, got=got, hint=hint)
+
+
+def sample_rows(rows: Tensor) -> Tensor:
+    """Return a bounded number of evenly spaced rows (rows, classes) of scores (..., classes).
+
+    >>> sample_rows(torch.zeros(100, 1000, 3)).shape
+    torch.Size([20000, 3])
+    """
+    shape, classes = rows.shape[:-1], rows.shape[-1]
+    most = max(LOOKED_AT_ROWS, LOOKED_AT // classes)
+    if shape.numel() <= most:
+        return rows.reshape(-1, classes)
+    # An odd step does not stay in one column of an image.
+    at = torch.arange(0, shape.numel(), -(-shape.numel() // most) | 1, device=rows.device)
+    return rows[torch.unravel_index(at, shape)]
 
 
 def look_like_probabilities(logits: Tensor) -> bool:
