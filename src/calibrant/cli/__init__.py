@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -21,6 +22,9 @@ from calibrant.cli.monitor import monitor
 from calibrant.cli.output import Refused, discard, open_closed_streams
 from calibrant.cli.report import report
 from calibrant.cli.sketch import sketch
+
+#: The exit code of an error inside the program, as in sysexits.h: 1 is the code of an alarm.
+INTERNAL_ERROR = 70
 
 
 class Stopped(click.ClickException):
@@ -64,6 +68,10 @@ class Main(click.Group):
             code = error.exit_code
             with suppress(OSError):
                 error.show()
+        except Exception:  # a fault of the program, which must not look like a result
+            code = INTERNAL_ERROR
+            with suppress(OSError):
+                traceback.print_exc()
         finally:
             for stream in (sys.stdout, sys.stderr):
                 try:
@@ -92,6 +100,7 @@ Exit codes:
   1    check, compare, audit: above the limit; monitor: alarm; demo, experiment: error
   2    invalid input or usage
   3    check, compare, audit: inconclusive
+  70   internal error, with a traceback
   130  stopped by Ctrl-C""",
 )
 @click.version_option(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -108,20 +107,25 @@ def _locked(state: Path | None) -> AbstractContextManager[object]:
 def _load(state: Path | None, given: Mapping[str, Any]) -> tuple[Monitor, dict[str, Any]]:
     """Return the monitor of a state file, or a new one, and the marks of the files that it has read."""
     from calibrant import Monitor
-    from calibrant.inputs import parsed_json
+    from calibrant.inputs.codec import from_text
+    from calibrant.monitor.state import State
 
     chosen = {name: given[name] for name in SETTINGS if given[name] is not None}
     if state is None or not state.exists():
         return Monitor(given["notion"], **chosen), {}
-    values = parsed_json(state.read_bytes())
-    if not isinstance(values, dict) or {*values} != {"monitor", "files"}:
-        raise Refused(f"{state}: is no state of a monitor")
-    monitor = Monitor.from_dict(values["monitor"])
+    with refusing(str(state)):
+        values = from_text(state.read_bytes(), "state")
+        keys = {*values} if isinstance(values, dict) else set()
+        if not keys & {"monitor", "files"}:
+            hint = " that the command wrote; Monitor.load reads it" if "settings" in keys else ""
+            raise Refused(f"{state}: is no state of a monitor{hint}")
+        saved = State.from_dict(values)
+        monitor = Monitor._of(saved.monitor)
     for name, value in chosen.items():
         if (before := getattr(monitor.settings, name)) != value:
             hint = "a changed null hypothesis needs a new state, and spends new alpha"
             raise Refused(f"--{name} must be {before}, as in {state.name}, got {value}; {hint}")
-    return monitor, values["files"]
+    return monitor, dict(saved.files)
 
 
 def _rows(monitor: Monitor, period: Period, given: dict[str, Any], table: Any) -> tuple[Any, dict[str, Any]]:
@@ -184,6 +188,7 @@ def monitor(
     """
     from calibrant.data.files import expanded
     from calibrant.monitor.history import closes, moment
+    from calibrant.monitor.state import State
 
     where = out or Path(f"{stem_of(file)}-monitor.html")
     check_suffix(where, PAGES)
@@ -230,7 +235,7 @@ def monitor(
         with writing(where):
             watched.to_html(where)
         if state is not None and fresh:
-            write(state, json.dumps({"monitor": watched.to_dict(), "files": files}, allow_nan=False))
+            write(state, State.of(watched._state, files).to_json())
     if waiting:
         size = counted(len(waiting), "period")
         note(f"caution: {size} must wait for labels, from {waiting[0].at} on")

@@ -404,7 +404,7 @@ def _record(path: str, kind: Any, value: Any) -> Any:
             raise InputError(_field(path, key), "be a known field", got=show_near(key, known))
     made = kind(**{key: _decoded(_field(path, key), hint, values[key]) for key, hint in hints.items()})
     if hasattr(made, "_check_fields"):
-        with _within(path):
+        with within_field(path):
             made._check_fields()
     for key, hint in properties.items():
         given = _decoded(_field(path, key), hint, values[key])
@@ -577,7 +577,7 @@ def _check_count(path: str, value: Any, size: int) -> None:
 
 
 @contextmanager
-def _within(path: str) -> Iterator[None]:
+def within_field(path: str) -> Iterator[None]:
     """Put the path of an object before the field that an error is about."""
     try:
         yield

@@ -13,15 +13,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs import InputError, InputTypeError
-from calibrant.inputs.codec import Bounds, Count, Level, Number, Probability, Serializable, Shape
+from calibrant.inputs.codec import (
+    Bounds,
+    Count,
+    Level,
+    Probability,
+    Serializable,
+    Shape,
+    check_order,
+    within_field,
+)
 from calibrant.inputs.printed import Block, Printed, Table, data_frame
-from calibrant.inputs.wording import count, with_interval
+from calibrant.inputs.wording import count, counted, with_interval
 from calibrant.monitor.process import CELLS, CellSums
 from calibrant.sketch import Sketch
 from calibrant.tasks import get_notion
+from calibrant.tasks.notions import refuse_related
 
+#: The largest value of each setting without a natural limit, so that no number overflows.
+LARGEST = {"tolerance": 100, "delay": 1_000_000, "reference": 10**9, "horizon": 10**9}
+#: Most rows of a batch.
+MOST_ROWS = 2**63
 #: Columns of occupied cells: the number of the cell, rows, scores and outcomes.
-SumsTable: TypeAlias = Annotated[NDArray[np.float64], Shape((4, None)), Bounds(0)]
+SumsTable: TypeAlias = Annotated[NDArray[np.float64], Shape((4, None)), Bounds(0, MOST_ROWS)]
 
 
 def moment(at: Any, name: str = "at") -> str | int:
@@ -47,6 +61,15 @@ def moment(at: Any, name: str = "at") -> str | int:
     return str(value)
 
 
+def check_later(at: Any, last: Any) -> None:
+    """Refuse a batch that is not after the one before."""
+    if isinstance(at, int) != isinstance(last, int):
+        raise InputError("at", "be a number in all batches or in none", at, got=f"{at!r} after {last!r}")
+    if not (at > last if isinstance(at, int) else np.datetime64(at) > np.datetime64(last)):
+        hint = "a period counts once; add rows that came later as a batch of a later time"
+        raise InputError("at", f"be after {last}, the batch before", at, hint=hint)
+
+
 def closes(at: Any, delay: float) -> Any:
     """Return when the labels of a period are complete: `delay` days after its end.
 
@@ -65,7 +88,7 @@ class Subject:
 
     notion: str
     labels: tuple[Hashable, ...]
-    positive: int | None
+    positive: Count | None
     vector: bool  # whether scores came as a vector
 
     @classmethod
@@ -79,6 +102,18 @@ class Subject:
         notion = get_notion(self.notion)
         return self.labels if notion.classwise else (notion.label(self.labels, self.positive),)
 
+    def _check_fields(self) -> None:
+        refuse_related(self.notion)
+        size = len(self.labels)
+        if size < 2 or len(set(self.labels)) < size:
+            raise InputError("labels", "be at least two different classes", self.labels)
+        if self.positive is not None and self.positive >= size:
+            raise InputError("positive", f"be below {size}, the number of classes", self.positive)
+        if self.positive is None and get_notion(self.notion).is_binary:
+            raise InputError("positive", "be the column of the positive class", None)
+        if self.vector and (size, self.positive) != (2, 1):
+            raise InputError("vector", "be false unless scores are of the second of two classes", True)
+
 
 @dataclass(frozen=True)
 class MonitorSettings:
@@ -86,13 +121,18 @@ class MonitorSettings:
 
     notion: str | None
     alpha: Level
-    tolerance: Annotated[float, Bounds(0)]
-    reference: Count
-    horizon: Number
-    delay: Annotated[float, Bounds(0)] | None
+    tolerance: Annotated[float, Bounds(0, LARGEST["tolerance"])]
+    reference: Annotated[int, Bounds(0, LARGEST["reference"])]
+    horizon: Annotated[int, Bounds(1, LARGEST["horizon"])]
+    delay: Annotated[float, Bounds(0, LARGEST["delay"])] | None
     groups: tuple[Hashable, ...] | None
     labels: tuple[Hashable, ...] | None
     pos_label: Hashable
+
+    def _check_fields(self) -> None:
+        refuse_related(self.notion)
+        if self.groups is not None and len(set(self.groups)) < max(len(self.groups), 1):
+            raise InputError("groups", "be a list of different groups", self.groups)
 
 
 @dataclass(frozen=True)
@@ -129,13 +169,17 @@ class Batch:
     """What is kept of a batch."""
 
     at: Hashable
-    n: Annotated[float, Bounds(0, above=True)]
+    n: Annotated[float, Bounds(0, MOST_ROWS, above=True)]
     value: Probability
     low: Probability
     high: Probability
     expected: Probability  # below which 95 % of the errors of a calibrated model lie
-    dropped: Count  # rows without a label
+    dropped: Annotated[int, Bounds(0, MOST_ROWS)]  # rows without a label
     sums: tuple[StreamSums, ...]
+
+    def _check_fields(self) -> None:
+        moment(self.at)
+        check_order(self, "low", "value", "high")
 
     @property
     def digest(self) -> str:
@@ -154,6 +198,26 @@ class MonitorState(Serializable):
     settings: MonitorSettings
     subject: Subject | None
     batches: tuple[Batch, ...]
+
+    def _check_fields(self) -> None:
+        subject, settings = self.subject, self.settings
+        if (subject is None) != (not self.batches):
+            got = "none" if subject is None else "one"
+            raise InputError("subject", "be there if there are batches, and only then", got=got)
+        if subject is None:
+            return
+        if settings.notion not in (None, subject.notion):
+            raise InputError("subject.notion", f"be {settings.notion}, as in the settings", subject.notion)
+        problems = range(len(subject.classes))
+        for k, batch in enumerate(self.batches):
+            groups = dict.fromkeys(each.group for each in batch.sums)
+            streams = [(group, problem) for group in groups for problem in problems]
+            if not streams or [(each.group, each.problem) for each in batch.sums] != streams:
+                rule = f"hold sums of {counted(len(problems), 'problem')} for each group"
+                raise InputError(f"batches[{k}].sums", rule, got=f"{len(batch.sums)}")
+            if k:
+                with within_field(f"batches[{k}]"):
+                    check_later(batch.at, self.batches[k - 1].at)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from calibrant import inputs
 from calibrant.atomic import write_atomic
 from calibrant.curves.shown import Page
 from calibrant.inputs import InputError, InputTypeError
-from calibrant.inputs.codec import from_text
+from calibrant.inputs.codec import from_text, within_field
 from calibrant.inputs.printed import Block
 from calibrant.inputs.wording import counted, few_of, number
 from calibrant.monitor import process
 from calibrant.monitor.history import (
+    LARGEST,
     Alarm,
     Batch,
     History,
@@ -29,6 +30,7 @@ from calibrant.monitor.history import (
     MonitorSettings,
     MonitorState,
     Subject,
+    check_later,
     closes,
     moment,
 )
@@ -125,12 +127,18 @@ class Monitor(Page):
                 raise InputError(name, f"be a finite number of {unit}, at least 0", value)
         if groups is not None and (isinstance(groups, str) or len(set(groups)) < max(len(groups), 1)):
             raise InputError("groups", "be a list of different groups", groups)
+        reference = 0 if reference is None else inputs.positive_int("reference", reference)
+        horizon = inputs.positive_int("horizon", horizon)
+        largest = {"tolerance": tolerance, "reference": reference, "horizon": horizon, "delay": delay or 0}
+        for name, value in largest.items():
+            if value > LARGEST[name]:
+                raise InputError(name, f"be at most {LARGEST[name]:,}", value)
         settings = MonitorSettings(
             notion=None if notion is None else get_notion(notion).name,
             alpha=inputs.level(alpha, "alpha"),
             tolerance=float(tolerance),
-            reference=0 if reference is None else inputs.positive_int("reference", reference),
-            horizon=inputs.positive_int("horizon", horizon),
+            reference=reference,
+            horizon=horizon,
             delay=None if delay is None else float(delay),
             groups=None if groups is None else tuple(groups),
             labels=None if labels is None else tuple(inputs.class_labels(labels)),
@@ -148,10 +156,9 @@ class Monitor(Page):
         self._first_groups = 0  # number of groups of the first batch
         self.alarm: Alarm | None = None
         self.flagged: dict[Any, Any] = {}
-        for batch in state.batches:
-            moment(batch.at)
-            self._check_order(batch.at)
-            self._add(batch)
+        for k, batch in enumerate(state.batches):
+            with within_field(f"batches[{k}]"):
+                self._add(batch)
 
     @property
     def e_value(self) -> float:
@@ -222,7 +229,8 @@ class Monitor(Page):
         if at is None and not isinstance(last, int):
             raise InputError("at", "be given in all batches or in none", None)
         when = moment(last + 1 if at is None else at)  # type: ignore[operator]
-        self._check_order(when)
+        if self._batches:
+            check_later(when, last)
         if delay is None:
             return when
         if isinstance(when, int):
@@ -232,17 +240,6 @@ class Monitor(Page):
             rule = f"be at least {counted(delay, 'day')} ago, when labels are complete"
             raise InputError("at", rule, when, hint=f"update at {known} or later")
         return when
-
-    def _check_order(self, at: Any) -> None:
-        """Refuse a batch that is not after those before."""
-        if not self._batches:
-            return
-        last: Any = self._batches[-1].at
-        if isinstance(at, int) != isinstance(last, int):
-            raise InputError("at", "be a number in all batches or in none", at, got=f"{at!r} after {last!r}")
-        if not (at > last if isinstance(at, int) else np.datetime64(at) > np.datetime64(last)):
-            hint = "a period counts once; add rows that came later as a batch of a later time"
-            raise InputError("at", f"be after {last}, the batch before", at, hint=hint)
 
     def _read(self, at: Any, y_true: Any, y_prob: Any = None, **options: Any) -> tuple[Subject, Batch]:
         """Return the sums of a batch, which asks what the batches before asked."""
@@ -421,7 +418,12 @@ class Monitor(Page):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that the monitor knows, as `from_dict` reads it."""
-        return MonitorState(self.settings, self._subject, tuple(self._batches)).to_dict()
+        return self._state.to_dict()
+
+    @property
+    def _state(self) -> MonitorState:
+        """All that the monitor is saved as."""
+        return MonitorState(self.settings, self._subject, tuple(self._batches))
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
@@ -432,8 +434,13 @@ class Monitor(Page):
         values : mapping
             What `to_dict` returned.
         """
+        return cls._of(MonitorState.from_dict(values))
+
+    @classmethod
+    def _of(cls, state: MonitorState) -> Self:
+        """Return the monitor of a state whose fields are checked."""
         monitor = cls()
-        monitor._restore(MonitorState.from_dict(values))
+        monitor._restore(state)
         return monitor
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -444,7 +451,9 @@ class Monitor(Page):
         path : path
             File to write.
         """
-        write_atomic(path, [json.dumps(self.to_dict(), allow_nan=False).encode()])
+        values = self.to_dict()
+        MonitorState.from_dict(values)  # what could not be read again is not written
+        write_atomic(path, [json.dumps(values, allow_nan=False).encode()])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -456,4 +465,8 @@ class Monitor(Page):
             File that `save` wrote.
         """
         with open(path, "rb") as file, inputs.within(os.fspath(path)):
-            return cls.from_dict(from_text(file.read(), "monitor"))
+            values = from_text(file.read(), "monitor")
+            if isinstance(values, Mapping) and {"monitor", "files"} <= {*values}:
+                rule, got = "be a file that Monitor.save wrote", "a state of the command calibrant monitor"
+                raise InputError("monitor", rule, got=got, hint="pass it to the command by --state")
+            return cls.from_dict(values)
