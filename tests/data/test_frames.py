@@ -1005,11 +1005,15 @@ def test_spark_maps_as_python_does(spark, tmp_path):
     """Beside the other tests of Spark, which share its session."""
     maps, score = some_maps(300)
     maps = maps | {"density": coarser(maps["density"])}
-    pq.write_table(pa.table({"score": score, "row": np.arange(score.size)}), tmp_path / "scores.parquet")
+    bad = [None, float("nan"), float("inf"), -0.1, 1.1]
+    column = [*score.tolist(), *bad]
+    pq.write_table(pa.table({"score": column, "row": np.arange(len(column))}), tmp_path / "scores.parquet")
     frame = spark.read.parquet(str(tmp_path / "scores.parquet"))
     for name, calibrator in maps.items():
         rows = frame.selectExpr("row", f"{calibrator.to_sql('score')} AS p").orderBy("row").collect()
         mapped = [row["p"] for row in rows]
+        assert mapped[score.size :] == [None] * len(bad), name
+        mapped = mapped[: score.size]
         np.testing.assert_allclose(mapped, calibrator.predict_proba(score), rtol=0, atol=1e-9, err_msg=name)
 
 

@@ -59,7 +59,7 @@ def test_scores_of_0_and_1_that_were_right_are_bounded_by_the_number_of_rows():
     space = {}
     exec(fitted.to_python("calibrated"), space)
     np.testing.assert_array_equal([space["calibrated"](p) for p in at], fitted.predict_proba(at))
-    assert fitted.to_sql("p").startswith("LEAST(GREATEST(p, ")
+    assert "THEN LEAST(GREATEST(1E0 * p, " in fitted.to_sql("p")
     low, high = fitted.predict_interval(at)
     assert ((low <= expected) & (expected <= high)).all()
 

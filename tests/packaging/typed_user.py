@@ -206,7 +206,7 @@ def calibrators() -> None:
     with tempfile.TemporaryDirectory() as folder:
         calibrator.save(Path(folder) / "map.json")
         assert_type(Calibrator.load(f"{folder}/map.json"), Calibrator)
-    assert_type(Calibrator("platt").fit(p, y).to_sql("score"), str)
+    assert_type(Calibrator("platt").fit(p, y).to_sql("score", dialect="sqlite"), str)
     assert_type(Calibrator("platt").fit(p, y).to_python(), str)
     maps = calibrant.compare_calibrators(p, y, methods=["platt", "beta"], cv=3, progress=True)
     assert_type(maps, MapComparison)

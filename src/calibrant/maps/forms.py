@@ -13,13 +13,10 @@ import numpy as np
 
 from calibrant.inputs import InputError
 from calibrant.inputs.codec import FAR_FROM_OVERFLOW, Ascending, Bounds, Real, Shape, Share
+from calibrant.maps.sql import CERTAIN, Dialect, number, numbers, search
 from calibrant.posterior.log_odds.cells import NEAREST, expit, log_odds
 from calibrant.posterior.log_odds.components import features
 from calibrant.score_data import Array
-
-# Log-odds are clipped to this range.
-CERTAIN = 700.0
-
 
 #: Smallest distance of a score from 0 and 1 when it is converted to log-odds.
 Nearest: TypeAlias = Annotated[float, Bounds(NEAREST, 0.5)]
@@ -58,18 +55,18 @@ class Formula:
             logit = logit + self.square * x * x
         return expit(logit)
 
-    def sql(self, column: str) -> str:
+    def sql(self, column: str, dialect: Dialect) -> str:
         """Return a SQL expression."""
         if self.is_identity:
             return column
-        x = _sql_odds(column, self.least)
-        terms = [_sql_number(self.shift), f"{_sql_number(self.slope)} * {x}"]
+        x = dialect.log_odds(column, self.least)
+        terms = [number(self.shift), f"{number(self.slope)} * {x}"]
         if self.curvature:
-            p = _sql_clipped(column, self.least)
-            terms.append(f"{_sql_number(self.curvature)} * LN(4E0 * {p} * (1E0 - {p}))")
+            p = dialect.clipped(column, self.least, 1 - self.least)
+            terms.append(f"{number(self.curvature)} * LN(4E0 * {p} * (1E0 - {p}))")
         if self.square:
-            terms.append(f"{_sql_number(self.square)} * {x} * {x}")
-        return _sql_expit(" + ".join(terms))
+            terms.append(f"{number(self.square)} * {x} * {x}")
+        return dialect.expit(" + ".join(terms))
 
     def python(self) -> list[str]:
         """Return the lines of a Python function of `score`."""
@@ -105,9 +102,9 @@ class Bounded:
         """Return the calibrated probability of each score."""
         return np.clip(np.asarray(score, dtype=np.float64), self.low, self.high)
 
-    def sql(self, column: str) -> str:
+    def sql(self, column: str, dialect: Dialect) -> str:
         """Return a SQL expression."""
-        return f"LEAST(GREATEST({column}, {_sql_number(self.low)}), {_sql_number(self.high)})"
+        return dialect.clipped(column, self.low, self.high)
 
     def python(self) -> list[str]:
         """Return the lines of a Python function of `score`."""
@@ -160,30 +157,30 @@ class LookupTable:
             value = self.value[np.clip(entry, 0, self.value.size - 1)]
         return expit(value) if self.scale == "odds" else value
 
-    def sql(self, column: str) -> str:
-        """Return a SQL expression: a binary search by comparisons, and then a line or a value."""
-        odds, edges, values = self.scale == "odds", self.at, _sql_numbers(self.value)
+    def sql(self, column: str, dialect: Dialect) -> str:
+        """Return a SQL expression: a search by comparisons, and then a line or a value."""
+        odds, edges, values = self.scale == "odds", self.at, numbers(self.value)
         if odds:
             # Scores are clipped to [least, 1 - least], so edges outside this range are moved out of reach.
             edges = expit(self.at)
             edges = np.where(edges <= self.least, -1.0, np.where(edges > 1 - self.least, 2.0, edges))
         if self.between == "upto":
-            inside = _sql_step(column, edges[:-1], values, "<=")
+            inside = search(column, edges[:-1], values, "<=")
         elif self.between == "from" or self.at.size == 1:
-            inside = _sql_step(column, edges[1:], values, "<")
+            inside = search(column, edges[1:], values, "<")
         else:
             # Lines a + b x; b is 0 outside the range of the points.
             width, left = np.diff(self.at), [0, *range(self.at.size)]
             rise = np.divide(np.diff(self.value), width, out=np.zeros(width.size), where=width > 0)
             b = np.concatenate([[0.0], rise, [0.0]])
-            starts, slopes = _sql_numbers(self.value[left] - b * self.at[left]), _sql_numbers(b)
+            starts, slopes = numbers(self.value[left] - b * self.at[left]), numbers(b)
             if odds:  # two searches, so that the log-odds are computed once
-                start, slope = (_sql_step(column, edges, each, "<") for each in (starts, slopes))
-                inside = f"{start} + {slope} * {_sql_odds(column, self.least)}"
+                start, slope = (search(column, edges, each, "<") for each in (starts, slopes))
+                inside = f"{start} + {slope} * {dialect.log_odds(column, self.least)}"
             else:
                 lines = [f"{start} + {slope} * {column}" for start, slope in zip(starts, slopes, strict=True)]
-                inside = _sql_step(column, edges, lines, "<")
-        return _sql_expit(inside) if odds else f"({inside})"
+                inside = search(column, edges, lines, "<")
+        return dialect.expit(inside) if odds else f"({inside})"
 
     def python(self) -> list[str]:
         """Return the lines of a Python function of `score`."""
@@ -242,9 +239,9 @@ class VennAbersPair:
         low, high = self.pair(score)
         return np.asarray(high / (1 - low + high))
 
-    def sql(self, column: str) -> str:
+    def sql(self, column: str, dialect: Dialect) -> str:
         """Return a SQL expression."""
-        low, high = self.low.sql(column), self.high.sql(column)
+        low, high = self.low.sql(column, dialect), self.high.sql(column, dialect)
         return f"({high} / (1E0 - {low} + {high}))"
 
     def python(self) -> list[str]:
@@ -258,48 +255,6 @@ class VennAbersPair:
 
 #: Functional form of a fitted map of a single score.
 Form: TypeAlias = Formula | Bounded | LookupTable | VennAbersPair
-
-
-def _sql_number(value: float) -> str:
-    """Return a double precision SQL literal; without an exponent it would be a decimal.
-
-    >>> _sql_number(0.5), _sql_number(1e-15)
-    ('0.5E0', '1e-15')
-    """
-    text = repr(float(value))
-    return text if "e" in text else f"{text}E0"
-
-
-def _sql_clipped(column: str, least: float) -> str:
-    return f"LEAST(GREATEST({column}, {_sql_number(least)}), {_sql_number(1 - least)})"
-
-
-def _sql_numbers(values: Array) -> list[str]:
-    return [_sql_number(value) for value in values.tolist()]
-
-
-def _sql_step(column: str, edges: Array, values: list[str], sign: str) -> str:
-    """Return a binary search for the value of the first edge that exceeds a column.
-
-    >>> _sql_step("p", np.array([0.5]), ["0E0", "1E0"], "<")
-    'CASE WHEN p < 0.5E0 THEN 0E0 ELSE 1E0 END'
-    """
-    if not edges.size:
-        return values[0]
-    middle = edges.size // 2
-    below = _sql_step(column, edges[:middle], values[: middle + 1], sign)
-    above = _sql_step(column, edges[middle + 1 :], values[middle + 1 :], sign)
-    return f"CASE WHEN {column} {sign} {_sql_number(edges[middle])} THEN {below} ELSE {above} END"
-
-
-def _sql_odds(column: str, least: float) -> str:
-    p = _sql_clipped(column, least)
-    return f"(LN({p}) - LN(1E0 - {p}))"
-
-
-def _sql_expit(odds: str) -> str:
-    within = f"LEAST(GREATEST({odds}, {_sql_number(-CERTAIN)}), {_sql_number(CERTAIN)})"
-    return f"(1E0 / (1E0 + EXP(-{within})))"
 
 
 def _python_odds(least: float) -> list[str]:

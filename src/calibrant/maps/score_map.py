@@ -14,6 +14,18 @@ from calibrant.atomic import write_atomic
 from calibrant.inputs import InputError, Serializable
 from calibrant.inputs.printed import Printed
 from calibrant.maps.forms import Form
+from calibrant.maps.sql import DIALECTS
+
+# First lines of exported Python functions.
+_PYTHON_GUARD = [
+    "try:",
+    "    valid = 0.0 <= score <= 1.0",
+    "except (TypeError, ArithmeticError):",
+    "    valid = False",
+    "if not valid:",
+    '    raise ValueError(f"score must be a number from 0 to 1, got {score!r}")',
+    "score = float(score)",
+]
 
 
 class NotFittedError(InputError, AttributeError):
@@ -215,18 +227,24 @@ class ScoreMap(Printed):
         """
         return cls.from_json(Path(path).read_text(encoding="utf-8"))
 
-    def to_sql(self, column: str) -> str:
+    def to_sql(self, column: str, *, dialect: str = "standard") -> str:
         """Return a SQL expression that maps a column of scores.
+
+        It is NULL where the column is NULL, NaN or outside of [0, 1].
 
         Parameters
         ----------
         column : str
             Name of the column, quoted as the engine requires.
+        dialect : {"standard", "sqlite"}, default="standard"
+            "standard" is for DuckDB, PostgreSQL and Spark. "sqlite" is for SQLite, where text is mapped to
+            NULL too.
 
         Returns
         -------
         str
-            Expression that uses only `LN`, `EXP`, `LEAST`, `GREATEST` and `CASE`.
+            Expression that uses only `CASE`, `LN`, `EXP`, `LEAST` and `GREATEST`; in SQLite `MIN` and `MAX`
+            instead of the last two.
 
         See Also
         --------
@@ -236,14 +254,18 @@ class ScoreMap(Printed):
         --------
         >>> import calibrant
         >>> calibrant.Calibrator("identity").fit([0.1, 0.9], [0, 1]).to_sql("score")
-        'score'
+        'CASE WHEN score BETWEEN 0E0 AND 1E0 THEN score END'
         """
+        inputs.check_choice("dialect", dialect, DIALECTS)
+        mapped, spelling = column, DIALECTS[dialect]
         for form in self._steps():
-            column = form.sql(column)
-        return column
+            mapped = form.sql(mapped, spelling)
+        return spelling.guarded(column, mapped)
 
     def to_python(self, name: str = "calibrated") -> str:
         """Return the source of a Python function that maps a single score with the standard library.
+
+        The function raises `ValueError` for what is not a number from 0 to 1, also for None and NaN.
 
         Parameters
         ----------
@@ -267,13 +289,20 @@ class ScoreMap(Printed):
         <BLANKLINE>
         <BLANKLINE>
         def calibrated(score):
+            try:
+                valid = 0.0 <= score <= 1.0
+            except (TypeError, ArithmeticError):
+                valid = False
+            if not valid:
+                raise ValueError(f"score must be a number from 0 to 1, got {score!r}")
+            score = float(score)
             return score
         <BLANKLINE>
         """
         if not name.isidentifier():
             raise InputError("name", "be a name that Python takes", name)
         *first, last = self._steps()
-        lines = []
+        lines = [*_PYTHON_GUARD]
         for form in first:
             lines += ["def step(score):", *(f"    {line}" for line in form.python()), "score = step(score)"]
         body = "\n".join(f"    {line}" for line in [*lines, *last.python()])
