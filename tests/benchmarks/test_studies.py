@@ -630,3 +630,11 @@ def test_the_study_of_audits(monkeypatch, capsys):
     assert 0 <= rate < 0.15
     assert size > 10
     assert "segments: " in capsys.readouterr().out
+
+
+def test_the_study_of_threads(capsys):
+    threads = study("threads")
+    threads.main(["--times", "10"])
+    printed = capsys.readouterr().out
+    assert "sketch: 400 of 400 rows, 0 errors\n" in printed
+    assert "lock: " in printed

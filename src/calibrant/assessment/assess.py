@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -151,6 +152,8 @@ def assess_sketch(
     **options: Any,
 ) -> Assessment:
     """Assess a sketch by its one notion, as far as its sums allow; see `calibrant.assess`."""
+    sketch = copy(sketch)  # which another thread may update meanwhile
+    groups = {key: copy(selected) for key, selected in (groups or {}).items()}
     level, task = inputs.level(level), sketch._task
     given = sketch._class_names if class_names is None else class_names
     renamed = inputs.class_names(sketch.labels, given)
@@ -165,7 +168,7 @@ def assess_sketch(
         by_estimator=by_estimator,
         groups=[
             AssessedGroup(str(key), selected.totals.rows, selected._task, selected._task)
-            for key, selected in (groups or {}).items()
+            for key, selected in groups.items()
         ],
         scores=lambda: (_scores_of_sums(sketch, names), None),
         rows=sketch.totals.rows,

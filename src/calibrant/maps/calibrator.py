@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from statistics import NormalDist
 from typing import Any, Literal, Self
@@ -177,13 +178,15 @@ class Calibrator(ScoreMap):
         Calibrator('sigmoid', n=4)
         """
         refuse_swapped(y_prob, y_true, "fit")
+        fitted = copy(self)  # a fit that is refused leaves the map as it was
         if self._free:
             if cluster is not None or percent or missing != "raise":
                 raise InputError("cluster, percent and missing", "be left out for this notion")
             weights = {"sample_weight": sample_weight, "counts": counts}
             data = inputs.multilabel(y_true, self._read(y_prob), labels=self.labels, **weights)
-            self._fit_predictions(data)
-            self.columns_ = _column_names(y_prob, vector=False)
+            fitted._fit_predictions(data)
+            fitted.columns_ = _column_names(y_prob, vector=False)
+            self.__dict__.update(vars(fitted))
             return self
         data = inputs.predictions(
             y_true,
@@ -197,8 +200,9 @@ class Calibrator(ScoreMap):
         )
         if percent:
             inputs.check_percent(float(data.score.max()))
-        self._fit_predictions(data if cluster is None else inputs.in_clusters(data, cluster))
-        self.columns_ = _column_names(y_prob, vector=data.score.ndim == 1)
+        fitted._fit_predictions(data if cluster is None else inputs.in_clusters(data, cluster))
+        fitted.columns_ = _column_names(y_prob, vector=data.score.ndim == 1)
+        self.__dict__.update(vars(fitted))
         return self
 
     def _are_percentages(self, percent: bool) -> bool:

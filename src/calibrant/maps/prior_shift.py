@@ -8,6 +8,7 @@ renormalised. The method is described in docs/methods/prior-shift.md.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from types import MappingProxyType
@@ -252,6 +253,13 @@ class PriorShift(ScoreMap):
         >>> PriorShift(target=0.2).fit([0.3, 0.5, 0.7]).predict_proba([0.3, 0.5, 0.7]).mean().round(6)
         np.float64(0.2)
         """
+        # A fit that is refused leaves the shift as it was.
+        fitted = copy(self)._fit(y_prob, sample_weight, counts, source)
+        self.__dict__.update(vars(fitted))
+        return self
+
+    def _fit(self, y_prob: Any, sample_weight: Any, counts: Any, source: tuple[Any, Any] | None) -> Self:
+        """Estimate the shift; see `fit`."""
         rng = inputs.generator(self.rng)
         inputs.level(self.level)
         data = inputs.unlabelled(y_prob, sample_weight=sample_weight, counts=counts)

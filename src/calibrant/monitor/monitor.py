@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from threading import RLock
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -48,6 +50,8 @@ WIDE = 3.0
 
 class Monitor(Page):
     """Watch the calibration of a model over time.
+
+    Several threads may update and read a monitor at the same time: each batch is added as a whole.
 
     The probability of a false alarm is at most `alpha` over any number of batches. It is a probability
     under the null hypothesis: given the past and the scores, outcomes are independent and each has its score
@@ -148,6 +152,7 @@ class Monitor(Page):
 
     def _restore(self, state: MonitorState) -> None:
         """Take a state, and add its batches one by one."""
+        self._lock = RLock()  # held by an update
         self.settings: MonitorSettings = state.settings
         self._subject = state.subject
         self._batches: list[Batch] = []
@@ -211,17 +216,32 @@ class Monitor(Page):
         now : datetime, optional
             The present, against which `delay` is held.
         """
-        when = self._moment(at, now)
         options = {"groups": groups, "cluster": cluster, "percent": percent, "missing": missing}
         options |= {"sample_weight": sample_weight, "counts": counts}
-        before, (subject, batch) = self._subject, self._read(when, y_true, y_prob, **options)
-        try:
-            self._subject = subject
-            self._add(batch)
-        except InputError:
-            self._subject = before
-            raise
+        with self._lock:
+            updated = copy(self)
+            updated._subject, batch = self._read(self._moment(at, now), y_true, y_prob, **options)
+            updated._add(batch)
+            # At once, so that another thread reads all of the batch or none of it.
+            updated._lock = self._lock
+            self.__dict__.update(updated.__dict__)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return copies of all attributes but the lock."""
+        with self._lock:
+            state = vars(self).copy()
+            del state["_lock"]
+            for name in ("_batches", "_rows", "flagged"):
+                state[name] = state[name].copy()
+            state["_streams"] = {
+                group: [stream.copy() for stream in streams] for group, streams in self._streams.items()
+            }
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = RLock()
 
     def _moment(self, at: Any, now: Any) -> str | int:
         """Return when a batch is, which is after all before and whose labels are complete."""
@@ -262,11 +282,12 @@ class Monitor(Page):
 
     def _settle(self, labels: Any, pos_label: Any, notion: str) -> None:
         """Take classes and notion from a file, where the monitor was not told and has seen no batch."""
-        s = self.settings
-        if self._subject is None:
-            classes = s.labels if labels is None else tuple(labels)
-            positive = s.pos_label if pos_label is None else pos_label
-            self.settings = replace(s, labels=classes, pos_label=positive, notion=s.notion or notion)
+        with self._lock:
+            s = self.settings
+            if self._subject is None:
+                classes = s.labels if labels is None else tuple(labels)
+                positive = s.pos_label if pos_label is None else pos_label
+                self.settings = replace(s, labels=classes, pos_label=positive, notion=s.notion or notion)
 
     @property
     def _all_groups(self) -> tuple[Any, ...] | None:
@@ -423,7 +444,8 @@ class Monitor(Page):
     @property
     def _state(self) -> MonitorState:
         """All that the monitor is saved as."""
-        return MonitorState(self.settings, self._subject, tuple(self._batches))
+        with self._lock:
+            return MonitorState(self.settings, self._subject, tuple(self._batches))
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:

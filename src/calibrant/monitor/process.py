@@ -8,6 +8,7 @@ nonnegative supermartingale that starts at 1 and reaches 1 / alpha with probabil
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -166,11 +167,17 @@ class Stream:
         self.log_m = 0.0
         self.band: tuple[Array, Array] | None = None
 
+    def copy(self) -> Stream:
+        """Return a stream that goes on by itself; arrays are never changed in place."""
+        copied = copy(self)
+        copied.log_e = self.log_e.copy()
+        return copied
+
     def add_batch(self, sums: CellSums, *, reference: bool) -> None:
         """Take the scores of a batch, and the outcomes if it belongs to the reference period."""
         self.total, self.batches = self.total + sums, self.batches + 1
         if reference:
-            self.reference += sums
+            self.reference = self.reference + sums
 
     def add(self, sums: CellSums | None) -> None:
         """Add the evidence of a batch, or that of a batch in which the stream has no rows."""

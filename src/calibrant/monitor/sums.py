@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from calibrant.tasks import CalibrationTask, get_notion
 
 def of_sketches(at: Any, sketches: Mapping[Any, Sketch], subject: Subject | None) -> tuple[Subject, Batch]:
     """Return the sums of sketches by group, all of which must ask what `subject` says."""
-    known = {group: sketch for group, sketch in sketches.items() if sketch.totals.rows}
+    copies = {group: copy(sketch) for group, sketch in sketches.items()}  # another thread may update them
+    known = {group: sketch for group, sketch in copies.items() if sketch.totals.rows}
     if not known:
         raise InputError("sketch", "hold rows", got="none")
     first, *others = known.values()

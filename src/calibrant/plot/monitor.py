@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,7 @@ def monitor(result: Monitor, ax: Any = None, *, figsize: Size = None) -> Any:
     ...     watch = watch.update([0, 0, 1, 1] * 50, [0.2, 0.4, 0.6, 0.8] * 50, at=day)
     >>> error, process = calibrant.plot.monitor(watch)
     """
+    result = copy(result)  # which another thread may update meanwhile
     ax = canvas.stacked(ax, 2, figsize or (WIDE, HIGH))
     (top, bottom), rows, alarm = ax, result.history, result.alarm
     x, at = np.arange(len(rows)), [row.at for row in rows]

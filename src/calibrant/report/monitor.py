@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from importlib.metadata import version
 from typing import Any
 
@@ -24,6 +25,7 @@ BEYOND = 4.0
 
 def monitor_page(monitor: Monitor) -> str:
     """Return the page of a monitor as text."""
+    monitor = copy(monitor)  # which another thread may update meanwhile
     drawn = SIZES if monitor.history else ()
     charts: dict[str, Any] = {
         "error_charts": [_errors(monitor, name) for name in drawn],

@@ -54,6 +54,8 @@ class Cells:
     spread : array, optional
         Sum of the squared weights of each cell. If missing, weights are counts, or all rows of a problem are
         assumed to have equal weights.
+    lease : object, optional
+        Kept alive by these cells and their parts, so that the owner of the arrays does not change them.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class Cells:
     squares: Array
     support: tuple[float, float] = (0.0, 1.0)
     spread: Array | None = None
+    lease: object = None
 
     @classmethod
     def of(cls, sample: Sample, layout: Layout = FINE, powers: int = 2) -> Cells:

@@ -159,10 +159,12 @@ class SketchHeader(Serializable):
 
 
 def save(sketch: Sketch, path: str | os.PathLike[str]) -> None:
-    """Write a sketch to a file, whole or not at all."""
-    arrays, header = _arrays(sketch), SketchHeader.of(sketch).to_dict()
-    SketchHeader.from_dict(header)  # what could not be read again is not written
-    text = _json(header)
+    """Write a sketch to a file, whole or not at all; what could not be read again is not written."""
+    with sketch._lock:
+        arrays, header = _arrays(sketch), SketchHeader.of(sketch)
+    values = header.to_dict()
+    SketchHeader.from_dict(values)  # labels that JSON does not hold
+    text = _json(values)
     if len(text) > MOST_HEADER:
         raise InputError("labels", f"take at most {MOST_HEADER} bytes in a file", got=f"{len(text)}")
     buffer = io.BytesIO()
@@ -172,6 +174,7 @@ def save(sketch: Sketch, path: str | os.PathLike[str]) -> None:
         for name, array in arrays.items():  # which may exceed 2 GiB
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
+    _content(buffer)
     write_atomic(path, [buffer.getvalue()])
 
 
@@ -199,9 +202,10 @@ def load(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
 
 def digest(sketch: Sketch) -> str:
     """Return the SHA-256 of notion, classes and sums: equal for equal content."""
-    about = SketchHeader.of(sketch).to_dict()
+    with sketch._lock:
+        arrays, about = _arrays(sketch), SketchHeader.of(sketch).to_dict()
     total = hashlib.sha256(_json({key: value for key, value in about.items() if "given" not in key}))
-    for array in _arrays(sketch).values():
+    for array in arrays.values():
         total.update(array.tobytes())
     return total.hexdigest()
 
@@ -230,18 +234,25 @@ def _arrays(sketch: Sketch) -> dict[str, Array]:
 
 def _read(kind: type[Kind], file: BinaryIO) -> Kind:
     """Read a sketch from an open file; refuse anything else."""
+    header, content = _content(file)
+    sketch = kind(header.notion, n_classes=header.n_classes)
+    sketch._given = {"labels": header.given_labels, "pos_label": header.given_pos_label}
+    sketch._class_names = header.class_names
+    sketch._add_dropped(header.dropped)
+    if header.rows is not None and content is not None:
+        _fill(sketch, header, header.rows, *content)
+    return sketch
+
+
+def _content(file: BinaryIO) -> tuple[SketchHeader, tuple[Array, Array, Array] | None]:
+    """Return what a file holds, checked: the header, the occupied cells, and their sums and squares."""
+    file.seek(0)
     if not is_sketch(file.read(64)):
         raise InputError("sketch", "be a file that Sketch.save wrote", got="a file of another kind")
     _check_directory(file)
     with zipfile.ZipFile(file) as archive:
         header = _header(archive)
-        sketch = kind(header.notion, n_classes=header.n_classes)
-        sketch._given = {"labels": header.given_labels, "pos_label": header.given_pos_label}
-        sketch._class_names = header.class_names
-        sketch._add_dropped(header.dropped)
-        if header.rows is not None:
-            _fill(sketch, header, header.rows, archive)
-    return sketch
+        return header, None if header.rows is None else _sums(header, header.rows, archive)
 
 
 def _check_directory(file: BinaryIO) -> None:
@@ -287,17 +298,23 @@ def _array(archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...
     return np.frombuffer(data, kind, count, start).reshape(shape)
 
 
-def _fill(sketch: Sketch, header: SketchHeader, rows: SketchContent, archive: zipfile.ZipFile) -> None:
-    """Put the sums of a file into a sketch that holds nothing."""
-    layout, problems, notion = header.layout, header.problems, get_notion(header.notion)
-    size = problems * layout.size
+def _sums(header: SketchHeader, rows: SketchContent, archive: zipfile.ZipFile) -> tuple[Array, Array, Array]:
+    """Return the places of occupied cells among those of all classes, their sums, and the squares."""
+    size = header.problems * header.layout.size
     occupied = _array(archive, "held", "|u1", (-(-size // 8),))
     sums = _array(archive, "sums", "<f8", (header.n_sums, int(_ONES[occupied].sum(dtype=np.int64))))
-    squares = _array(archive, "squares", "<f8", (problems,))
+    squares = _array(archive, "squares", "<f8", (header.problems,))
     at = np.flatnonzero(np.unpackbits(occupied, count=size))
     _require(at.size == sums.shape[1], "held", "have no bits beyond the last cell")
     _check_sums(sums, squares, at, header, rows.totals)
-    cells = empty_cells(notion, header.n_classes or 2, weighted=rows.weighted)
+    return at, sums, squares
+
+
+def _fill(
+    sketch: Sketch, header: SketchHeader, rows: SketchContent, at: Array, sums: Array, squares: Array
+) -> None:
+    """Put the sums of a file into a sketch that holds nothing."""
+    cells = empty_cells(get_notion(header.notion), header.n_classes or 2, weighted=rows.weighted)
     for array, values in zip(cells.arrays, sums, strict=True):
         array.reshape(-1)[at] = values
     cells.squares[...] = squares.reshape(cells.batch)

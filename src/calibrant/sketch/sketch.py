@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
+from weakref import ref
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,8 +42,14 @@ Missing: TypeAlias = Literal["raise", "drop"]
 EMPTY = "the sketch is empty: call update(y_true, y_prob) first"
 
 
+class _Lease:
+    """Something reads the arrays of a sketch, so that an update must not change them in place."""
+
+
 class Sketch(Printed):
     """Calibration of predictions that arrive in pieces, in memory that does not grow with them.
+
+    Several threads may update, read, add, copy and save a sketch at the same time.
 
     Parameters
     ----------
@@ -92,6 +101,8 @@ class Sketch(Printed):
         class_names: Sequence[str] | Mapping[Any, str] | None = None,
     ) -> None:
         refuse_without_rows(notion)
+        # Held while the sums change, and while what belongs together is read.
+        self._lock = RLock()
         self._known_notion = None if notion is None else get_notion(notion)
         self._n_classes = None if n_classes is None else inputs.positive_int("n_classes", n_classes, 2)
         # Kept for every later update, so what can be read only once is read now.
@@ -99,8 +110,10 @@ class Sketch(Printed):
         self._given: dict[str, Any] = {"labels": labels, "pos_label": pos_label}
         self._class_names = given_class_names(class_names)
         self._cells: Cells | None = None
-        # Whether someone else may look at the arrays, and whether an update stopped halfway.
-        self._lent = self._torn = False
+        # Whether another sketch has the same arrays, and whether an update stopped halfway.
+        self._shared = self._torn = False
+        # Alive while a task or a result reads the arrays.
+        self._lease: ref[_Lease] | None = None
         self.totals: Totals = Totals.zero()
         self.labels: tuple[Any, ...] = ()
         self.positive: int | None = None
@@ -121,21 +134,23 @@ class Sketch(Printed):
     @property
     def n(self) -> float:
         """Effective number of rows seen."""
-        return 0.0 if self._cells is None else float(np.max(self._cells.n))
+        with self._lock:
+            return 0.0 if self._cells is None else float(np.max(self._cells.n))
 
     @property
     def _score_data(self) -> Cells:
-        """The sums, as evidence that any estimator can read; later updates leave it as it is."""
-        cells = self._current_cells
-        self._lent = True
-        return cells
+        """The sums, as score data that any estimator can read; later updates leave it as it is."""
+        with self._lock:
+            lease = (None if self._lease is None else self._lease()) or _Lease()
+            self._lease = ref(lease)
+            return replace(self._current_cells, lease=lease)
 
     @property
     def _task(self) -> CalibrationTask:
-        """What is asked of the sums; see `calibrant.tasks`."""
-        self._current_cells  # noqa: B018 - an empty sketch is refused before anything else
-        cautions = self.totals.cautions
-        return CalibrationTask(self._notion, self.labels, self.positive, self._blocks, cautions=cautions)
+        """What is asked of the sums, as they are now; see `calibrant.tasks`."""
+        with self._lock:
+            blocks, cautions = partial(_blocks, self._score_data), self.totals.cautions
+            return CalibrationTask(self._notion, self.labels, self.positive, blocks, cautions=cautions)
 
     @property
     def weighted(self) -> bool:
@@ -164,14 +179,6 @@ class Sketch(Printed):
         if self.totals.dropped:
             inputs.refuse_unlabelled("the labels of the sketch", self.totals.dropped)
         raise ValueError(EMPTY)
-
-    def _blocks(self) -> Iterator[Cells]:
-        cells = self._current_cells
-        if not cells.batch:
-            yield cells
-            return
-        for first in range(0, cells.batch[0], TOGETHER):
-            yield cells[first : first + TOGETHER]
 
     @property
     def _layout(self) -> Layout:
@@ -208,20 +215,29 @@ class Sketch(Printed):
         Sketch
             The sketch itself.
         """
+        weights = {"sample_weight": sample_weight, "counts": counts}
+        with self._lock:
+            return self._update(y_true, y_prob, weights, percent, missing, from_logits)
+
+    def _update(
+        self, y_true: Any, y_prob: Any, weights: dict[str, Any], percent: bool, missing: Missing,
+        from_logits: bool,
+    ) -> Self:  # fmt: skip
+        """Add predictions; see `update`."""
         is_multilabel = self._known_notion is not None and self._known_notion.classes is ClassRelation.FREE
         if from_logits:
             y_prob = inputs.probabilities(y_prob, free=is_multilabel)
         if is_multilabel:
-            return self._take(self._multilabel(y_true, y_prob, sample_weight, counts, percent, missing))
+            return self._take(self._multilabel(y_true, y_prob, weights, percent, missing))
         labelled = read_labels(y_true, missing)[1]
+        counts = weights["counts"]
         if labelled is not None and not labelled.any():
             counted = None if counts is None else ("counts", inputs.read("counts", counts)[0])
             return self._add_dropped(count_dropped(labelled, counted))
         data = inputs.predictions(
             y_true,
             y_prob,
-            sample_weight=sample_weight,
-            counts=counts,
+            **weights,
             more=self._cells is not None,
             by_name=self._known_notion is None or not self._notion.correctness_pairs,
             percent=percent,
@@ -234,13 +250,12 @@ class Sketch(Printed):
         return self._take(_reordered(data, self.labels))
 
     def _multilabel(
-        self, y_true: Any, y_prob: Any, sample_weight: Any, counts: Any, percent: bool, missing: str
+        self, y_true: Any, y_prob: Any, weights: dict[str, Any], percent: bool, missing: str
     ) -> Predictions:
         """Check matrices of scores and labels, of rows that can have any number of labels."""
         if percent or missing != "raise":
             name, value = ("percent", percent) if percent else ("missing", missing)
             raise inputs.InputError(name, "be left out for this notion", value)
-        weights = {"sample_weight": sample_weight, "counts": counts}
         data = inputs.multilabel(y_true, y_prob, labels=self._given["labels"], **weights)
         if self._cells is not None and data.labels != self.labels:
             raise inputs.InputError("labels", f"be {inputs.show(*self.labels)}", data.labels)
@@ -285,9 +300,10 @@ class Sketch(Printed):
         if not weighted:
             check_counts(totals.weight)
         merged = None if self._cells is None else self._current_cells
-        if merged is not None and self._lent:
+        lent = self._shared or (self._lease is not None and self._lease() is not None)
+        if merged is not None and lent:
             merged = copy_cells(merged)
-        in_place = merged is not None and not self._lent
+        in_place = merged is not None and not lent
         for at, new_cells in joined._sums_of(data, joined._layout):
             if merged is None:
                 merged = empty_cells(notion, joined._n_classes or 2, weighted=weighted)
@@ -297,6 +313,7 @@ class Sketch(Printed):
         assert merged is not None
         # A new value, since one remembers what it has computed.
         joined._cells, joined.totals, joined._given = replace(merged), totals, self._given
+        joined._lock = self._lock
         self.__dict__.update(joined.__dict__)
         return self
 
@@ -340,6 +357,13 @@ class Sketch(Printed):
         """Return a sketch of the rows of both, which stay as they are."""
         if not isinstance(other, Sketch):
             return NotImplemented
+        # Both locks, in the same order in all threads.
+        first, second = sorted((self, other), key=id)
+        with first._lock, second._lock:
+            return self._sum(other)
+
+    def _sum(self, other: Self) -> Self:
+        """Return a sketch of the rows of both, whose locks are held."""
         mine, theirs = (None if sketch._cells is None else sketch._current_cells for sketch in (self, other))
         if mine is not None and theirs is not None:
             total = self._joined(other, holding=True)
@@ -356,7 +380,7 @@ class Sketch(Printed):
             total = self._joined(other, holding=False)
             total._cells = mine if mine is not None else theirs
             # Copied by whichever is updated first.
-            self._lent = other._lent = total._lent = True
+            self._shared = other._shared = total._shared = True
         total.totals = self.totals + other.totals
         return total
 
@@ -365,7 +389,21 @@ class Sketch(Printed):
         return self + type(self)() if isinstance(other, int) and other == 0 else NotImplemented
 
     def __copy__(self) -> Self:
-        return self + type(self)()
+        copied = type(self).__new__(type(self))
+        copied.__setstate__(self.__getstate__())
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all attributes but the lock; the arrays are copied by whichever is updated first."""
+        with self._lock:
+            self._shared = True
+            state = vars(self).copy()
+        del state["_lock"], state["_lease"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock, self._lease = RLock(), None
 
     def _joined(self, other: Self, *, holding: bool) -> Self:
         """Make an empty sketch for the rows of both; raises if their notions or classes differ."""
@@ -634,7 +672,8 @@ class Sketch(Printed):
         {'notion': 'binary', 'labels': [0, 1], 'rows': 3, 'dropped': 0, 'mean_score': 0.5,
         'frequency': 0.66..., 'accuracy': 0.66...}
         """
-        cells, totals = self._current_cells, self.totals
+        with self._lock:
+            cells, totals = self._score_data, self.totals
         score = frequency = None
         if not cells.batch:
             weight, sums = cells.sums.w.sum(), cells.sums
@@ -946,6 +985,15 @@ class Sketch(Printed):
         from calibrant.sketch.file import digest
 
         return digest(self)
+
+
+def _blocks(cells: Cells) -> Iterator[Cells]:
+    """Yield the sums of a few problems at a time."""
+    if not cells.batch:
+        yield cells
+        return
+    for first in range(0, cells.batch[0], TOGETHER):
+        yield cells[first : first + TOGETHER]
 
 
 def _functions() -> ModuleType:
