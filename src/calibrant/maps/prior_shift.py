@@ -192,26 +192,32 @@ class PriorShift(ScoreMap):
         deep : bool, default=True
             Accepted for compatibility with scikit-learn.
         """
-        return super().get_params(deep) | {"target": self._target_parameter}
+        names = (name for name in self._parameters if name != "target")
+        return {name: getattr(self, name) for name in names} | {"target": self._target_parameter}
 
     @property
     def target(self) -> Any:
-        """Class frequencies of the target population: the estimate after `fit`, else those that were given.
+        """Class frequencies of the target population: the estimate after `fit`, else those that are known.
 
-        It is a number for 1-D scores, and an array for a matrix.
+        It is a number for 1-D scores, and an array for a matrix; before `fit` it is what was given.
         """
-        if self._shift is None or self._shift.target is None:
-            return self._target_parameter
-        return self._class_shares(self._shift.target)
+        given = self._target_parameter
+        if self._shift is None and given is not None:
+            return given
+        try:
+            fitted, shift = self._fitted()
+        except NotFittedError:
+            return None
+        return None if shift.target is None else fitted._class_shares(shift.target)
 
     @property
     def low(self) -> Any:
-        """Lower end of the interval of each estimated frequency; `target` itself if that was given."""
+        """Lower end of the interval of each estimated frequency; `target` itself if that is known."""
         return self._end((1 - self.level) / 2)
 
     @property
     def high(self) -> Any:
-        """Upper end of the interval of each estimated frequency; `target` itself if that was given."""
+        """Upper end of the interval of each estimated frequency; `target` itself if that is known."""
         return self._end((1 + self.level) / 2)
 
     @one_blas_thread()
@@ -529,9 +535,10 @@ class PriorShift(ScoreMap):
 
     def _end(self, share: float) -> Any:
         """Return an end of the interval of the estimated frequencies, which contains the estimate."""
-        if self._shift is None:
-            raise NotFittedError
-        prior, draws = self._shift.target, self._shift.prior_draws
+        if self._shift is None and self._target_parameter is not None:
+            return self.target
+        _, shift = self._fitted()
+        prior, draws = shift.target, shift.prior_draws
         if prior is None or draws is None:
             return self.target
         end = np.quantile(draws, share, axis=0)
