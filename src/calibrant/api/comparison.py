@@ -262,9 +262,9 @@ def compare_calibrators(
     """Compare calibration methods by cross-validation, each with the unchanged scores.
 
     The arguments are in the order of `Calibrator.fit`: scores first. Intervals are over rows (or clusters),
-    and intervals for differences are paired by row. `best_group` of the result holds the methods whose log
-    loss is not significantly higher than the lowest one; `best` is None if there are several. A method with
-    infinite log loss has no differences.
+    and intervals for differences are paired in the same way. `best_group` of the result holds the methods
+    whose log loss is not significantly higher than the lowest one; `best` is None if there are several. A
+    method with infinite log loss has no differences. The order of the rows does not matter.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from calibrant.inference.map_comparison import log_loss_of_rows, mean_of_rows
 from calibrant.inputs import Array, Predictions, Serializable, select_rows
 from calibrant.inputs.codec import Bounds, Number, Probability, Size
 from calibrant.maps import Calibrator
-from calibrant.maps.folds import cross_fitted, joined, mapped, rows_in_folds
+from calibrant.maps.folds import content_order, cross_fitted, joined, mapped, rows_in_folds
 from calibrant.maps.multiclass import SoftmaxMap, fit_temperature, newton_slope, slope_derivatives
 from calibrant.score_data.simplex import Simplex
 from calibrant.tasks import CalibrationTask, Notion, get_notion
@@ -208,14 +208,16 @@ def _expected_over_observed(task: CalibrationTask) -> float | None:
 
 
 def _subsample(data: Predictions) -> Predictions:
-    """Return the rows, or of very many some of them, evenly spread; clusters stay whole."""
+    """Return the rows, or a share of very many, evenly spread over their content; clusters stay whole."""
     n, classes = len(data.code), len(data.labels)
     numbers = MOST_NUMBERS if classes <= MOST_CLASSES else MOST_TEMPERED
     every = -(-n // (MOST_ROWS if classes == 2 else max(1, numbers // classes)))
     if every == 1:
         return data
-    unit: Array = np.arange(n) if data.cluster is None else data.cluster
-    return select_rows(data, unit % every == 0)
+    order = content_order(data)
+    selected = np.zeros(order.size, dtype=bool)
+    selected[order[::every]] = True
+    return select_rows(data, selected if data.cluster is None else selected[data.cluster])
 
 
 def _loss_reduction(data: Predictions, calibrated: Predictions) -> Array:

@@ -16,7 +16,7 @@ from calibrant.inference.estimate import count_steps
 from calibrant.inference.interval_estimate import IntervalEstimate
 from calibrant.inference.multiplicity import each_level
 from calibrant.inputs import ROUNDING, InputError, Predictions, Seed, Serializable
-from calibrant.inputs.codec import Bounds, Count, Level
+from calibrant.inputs.codec import Bounds, Count, Level, Number
 from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import about, counted, percent, with_ends
 from calibrant.maps.folds import cross_fitted, methods_for, rows_in_folds
@@ -37,8 +37,8 @@ class HeldOutLoss(IntervalEstimate):
     ----------
     value, low, high : float
     difference : IntervalEstimate or None
-        Difference from the identity, paired by row; negative if the map is better. None if one of the two is
-        infinite. The intervals of the log loss are simultaneous for all methods (Bonferroni).
+        Difference from the identity, paired by row or cluster; negative if the map is better. None if one of
+        the two is infinite. The intervals of the log loss are simultaneous for all methods (Bonferroni).
     """
 
     difference: IntervalEstimate | None
@@ -55,8 +55,8 @@ class MapLosses(Serializable):
     infinite_rows : int
         Rows with infinite log loss: the map gave probability 0 to the observed class.
     from_best : IntervalEstimate or None
-        Log loss minus the lowest log loss of all methods, paired by row; None if it is infinite. The
-        intervals are simultaneous for all methods (Bonferroni).
+        Log loss minus the lowest log loss of all methods, paired by row or cluster; None if it is infinite.
+        The intervals are simultaneous for all methods (Bonferroni).
     """
 
     method: str
@@ -83,7 +83,9 @@ class MapComparison(Printed, Serializable):
     level : float
         Level of all intervals.
     seed : int
-        The same call with `rng=seed` gives the same comparison.
+        The same call with `rng=seed` gives the same comparison, in any order of the rows.
+    clusters : int or None
+        Number of clusters, if cluster ids were given.
 
     See Also
     --------
@@ -106,6 +108,7 @@ class MapComparison(Printed, Serializable):
     folds: Annotated[int, Bounds(2)]
     level: Level
     seed: Count
+    clusters: Number | None = None
 
     @property
     def best(self) -> str | None:
@@ -155,9 +158,13 @@ class MapComparison(Printed, Serializable):
                 )
             yield Table(["method", title, interval, change, interval], rows, names=1)
         yield "identity", "the scores as they are"
-        yield "differences", "paired by row; those of log loss are simultaneous over all methods"
+        unit = "row" if self.clusters is None else "cluster"
+        yield "differences", f"paired by {unit}; those of log loss are simultaneous over all methods"
         yield "notion of the ECE", about(self.notion, self.label)
-        yield "data", f"{counted(self.rows, 'row')} in {self.folds} folds, seed {self.seed}"
+        size = counted(self.rows, "row")
+        if self.clusters is not None:
+            size += f" of {counted(self.clusters, 'cluster')}"
+        yield "data", f"{size} in {self.folds} folds, seed {self.seed}"
 
     def _differences(self, name: str) -> list[IntervalEstimate | None]:
         """Return the differences of a loss from the identity; None for the identity itself."""
@@ -225,7 +232,8 @@ def compare_maps(
         table.append(MapLosses(name, log_loss, brier, error, infinite, from_best))
     table.sort(key=lambda row: (row.log_loss.value, row.infinite_rows))
     label, folds = tasks[IDENTITY].label, int(fold.max()) + 1
-    return MapComparison(tuple(table), notion.name, label, data.n_rows, folds, level, seed)
+    clusters = tasks[IDENTITY].clusters
+    return MapComparison(tuple(table), notion.name, label, data.n_rows, folds, level, seed, clusters)
 
 
 def _count_rows(data: Predictions, which: Array) -> int:
@@ -293,7 +301,7 @@ def _held_out_loss(value: IntervalEstimate, difference: IntervalEstimate | None)
 
 
 def _paired(data: Predictions, loss: Array, reference: Array, level: float) -> IntervalEstimate | None:
-    """Return the mean difference of two losses, paired by row; None if one of them is infinite."""
+    """Return the mean difference of two losses, by row or cluster; None if one of them is infinite."""
     if not (np.isfinite(loss).all() and np.isfinite(reference).all()):
         return None
     return mean_of_rows(data, loss - reference, level)

@@ -24,8 +24,26 @@ def methods_for(data: Predictions) -> list[str]:
     return [name for name, method in METHODS.items() if not two or method.fit_binary is not None]
 
 
+def content_order(data: Predictions) -> Array:
+    """Return the rows, or the clusters, in an order that depends on what they hold and not on their place.
+
+    >>> from calibrant.inputs import predictions
+    >>> content_order(predictions([1, 0, 1], [0.9, 0.4, 0.2]))
+    array([1, 2, 0])
+    """
+    if data.cluster is not None:  # clusters are numbered by their rows
+        return np.arange(int(data.cluster.max()) + 1)
+    score = data.score.astype(np.float64, copy=False)
+    if score.ndim == 2:
+        score = np.einsum("ij,j->i", score, np.random.default_rng(0).random(score.shape[1]))
+    weight = np.ones(len(score)) if data.weight is None else data.weight
+    return np.lexsort((weight, score, data.code))
+
+
 def folds_of(data: Predictions, cv: int, rng: np.random.Generator) -> Array:
     """Return the fold of each row: stratified by class, or by whole clusters.
+
+    Equal rows can change places, but otherwise a row has the same fold in any order of the rows.
 
     Parameters
     ----------
@@ -34,17 +52,17 @@ def folds_of(data: Predictions, cv: int, rng: np.random.Generator) -> Array:
         Number of folds; fewer if there are fewer rows or clusters.
     rng : Generator
     """
-    unit = np.arange(len(data.code)) if data.cluster is None else data.cluster
-    size = int(unit.max()) + 1
+    order = content_order(data)
+    size = order.size
     if size < 2:
         what = "rows" if data.cluster is None else "clusters"
         raise InputError("y_prob", f"be of at least two {what}, to learn from one and judge on another", size)
-    order = rng.permutation(size)
+    order = rng.permuted(order)
     if data.cluster is None:
         order = order[np.argsort(data.code[order], kind="stable")]
     fold = np.empty(size, dtype=np.intp)
     fold[order] = np.arange(size) % min(cv, size)
-    return np.asarray(fold[unit])
+    return fold if data.cluster is None else np.asarray(fold[data.cluster])
 
 
 def rows_in_folds(data: Predictions, cv: int, rng: np.random.Generator) -> tuple[Predictions, Array]:
@@ -67,7 +85,8 @@ def rows_in_folds(data: Predictions, cv: int, rng: np.random.Generator) -> tuple
         fold = folds_of(select_rows(replace(data, weight=None), row), cv, rng)
         pair, count = np.unique(row * cv + fold, return_counts=True)
     else:
-        first = rng.permuted(np.tile(np.arange(cv), (len(data.code), 1)), axis=1)
+        first = np.empty((len(data.code), cv), dtype=np.intp)
+        first[content_order(data)] = rng.permuted(np.tile(np.arange(cv), (len(data.code), 1)), axis=1)
         each = (data.weight[:, None] // cv + (first < data.weight[:, None] % cv)).ravel()
         pair = np.flatnonzero(each)
         count = each[pair]
