@@ -20,9 +20,11 @@ from calibrant.inference.interval_estimate import IntervalEstimate
 from calibrant.inference.multiplicity import each_level
 from calibrant.inference.result import NAMES, Estimate, class_table
 from calibrant.inputs import InputError, Predictions
+from calibrant.inputs.clusters import matched_clusters
 from calibrant.inputs.printed import Block, Printed, Table
 from calibrant.inputs.wording import counted, few_of, number, percent, plural, sample_size, short, with_ends
 from calibrant.parallel import parallel_map
+from calibrant.score_data import Array
 from calibrant.settings import REPORT
 from calibrant.tasks import CalibrationTask, Notion, get_notion
 
@@ -285,13 +287,20 @@ class Gate(Printed):
 
 @dataclass(frozen=True, eq=False)
 class GateData:
-    """Rows or a sketch; those of each group; names of the classes in results, and of the data in messages."""
+    """Rows or a sketch; those of each group; names of the classes in results, and of the data in messages.
+
+    Units tell which rows of a baseline are the same cases. They are cluster ids as they were given, or places
+    in the file without clusters, of all rows (None) and of the rows of each group. `n_passed` is the number
+    of rows of the file.
+    """
 
     all_rows: Rows
     notion: Notion
     groups: Mapping[str, Rows] | None = None
     class_names: Mapping[Any, str] = field(default_factory=dict)
     name: str = "the baseline"
+    units: Mapping[str | None, Array] = field(default_factory=dict)
+    n_passed: int = 0
 
     def task(self, rows: Rows) -> CalibrationTask:
         """Return the calibration task of all rows, or of a group."""
@@ -357,9 +366,8 @@ def hold(
 class Measurements:
     """What is measured for each limit: fields of its `LimitVerdict`, by a method with its name.
 
-    `options` are norm, level and seed; `cost` and `labels` are those of `calibrant.regret`. Rows of the
-    `baseline` with the same labels in the same order are paired, others are independent. The value of another
-    `estimator` does not decide.
+    `options` are norm, level and seed; `cost` and `labels` are those of `calibrant.regret`. Rows are paired
+    with those of the `baseline` if they are the same cases. The value of another `estimator` does not decide.
     """
 
     data: GateData
@@ -434,13 +442,49 @@ class Measurements:
                 for notion, about in ((mine, classes), (theirs, others))
             )
             raise InputError("baseline", f"have the same {rule}", got=got)
-        paired = _same_rows(rows, other)
-        comparison = compare_tasks(tasks, "baseline", paired=paired, **self.options)
+        unit, unit_of_row = self._common_units(rows, other, group)
+        pairing: dict[str, Any] = {"paired": bool(unit), "unit_of_row": unit_of_row}
+        comparison = compare_tasks(tasks, "baseline", **pairing, **self.options)
         its = comparison.estimates["baseline"]
-        how = "paired with those" if paired else f"independent of {sample_size(its.n, its.clusters)}"
+        how = f"paired by {unit} with those" if unit else f"independent of {sample_size(its.n, its.clusters)}"
         remark = f", {how} of {base.name}"
         made = {"subject": subject, "measured": comparison.differences["this"], "remark": remark}
         return made | {"cautions": comparison.cautions}
+
+    def _common_units(
+        self, rows: Rows, other: Rows, group: str | None
+    ) -> tuple[str, dict[str, Array] | None]:
+        """Return what pairs two samples ("cluster", "row", or "" for nothing), and the unit of each row.
+
+        Rows are the same cases if they stand at the same place of equally many, with equal weights and
+        labels. Where answers are right or wrong, the labels are those of the model, and may differ. No units
+        are returned if all rows are paired by their place.
+        """
+        assert self.baseline is not None
+        if not (isinstance(rows, Predictions) and isinstance(other, Predictions)):
+            return "", None
+        mine, theirs = (each.units[group] for each in (self.data, self.baseline))
+        if rows.cluster is None and self.data.n_passed != self.baseline.n_passed:
+            # Of files with other groups beside this one, the places in the group are compared.
+            if group is None or len(mine) != len(theirs):
+                return "", None
+            mine = theirs = np.arange(len(mine))
+        units = matched_clusters({"this": mine, "baseline": theirs})
+        shared, at, there = np.intersect1d(units["this"], units["baseline"], return_indices=True)
+        if not shared.size:
+            return "", None
+        if rows.cluster is not None:
+            return "cluster", units
+        same = True
+        if rows.weight is not None and other.weight is not None:  # read with the same options
+            same = np.array_equal(rows.weight[at], other.weight[there])
+        if not self.data.notion.correctness_pairs:
+            labels = [np.array([str(label) for label in each.labels]) for each in (rows, other)]
+            codes = rows.code[at].astype(np.intp), other.code[there].astype(np.intp)
+            same = same and np.array_equal(labels[0][codes[0]], labels[1][codes[1]])
+        if not same:
+            return "", None
+        return "row", None if shared.size == len(mine) == len(theirs) else units
 
 
 def _within_reach_of_a_constant(verdicts: Sequence[LimitVerdict]) -> Iterator[str]:
@@ -458,21 +502,6 @@ def _within_reach_of_a_constant(verdicts: Sequence[LimitVerdict]) -> Iterator[st
         f"{low[0].limit:g} is not below the base rate of the rarer outcome{where}. Choose a lower limit, "
         "such as half of the base rate, or add --max-oe."
     )
-
-
-def _same_rows(rows: Rows, other: Rows) -> bool:
-    """Return whether two samples have the same labels, weights and clusters row by row."""
-    if not (isinstance(rows, Predictions) and isinstance(other, Predictions)):
-        return False
-    if len(rows.code) != len(other.code):
-        return False
-    pair = (rows, other)
-    labels = [np.array([str(k) for k in each.labels])[each.code.astype(np.intp)] for each in pair]
-    weights = [np.ones(len(each.code)) if each.weight is None else each.weight for each in pair]
-    clusters = [np.arange(len(each.code)) if each.cluster is None else each.cluster for each in pair]
-    sizes = {len({*zip(*clusters, strict=True)}), *(np.unique(each).size for each in clusters)}
-    same = (np.array_equal(*both, equal_nan=False) for both in (labels, weights))  # type: ignore[misc]
-    return len(sizes) == 1 and all(same)
 
 
 def _discrimination(task: CalibrationTask, level: float) -> Iterator[str]:

@@ -73,8 +73,11 @@ def _check_limits(limits: Mapping[str, float], given: dict[str, Any], estimator:
 
 def _gate_data(source: CommandInput, name: str = "") -> GateData:
     """Return what limits are compared with: rows or sketches, and those of each group."""
+    import numpy as np
+
     from calibrant import inputs
     from calibrant.assessment.gates import GateData
+    from calibrant.inputs.clusters import cluster_ids
     from calibrant.tasks.task import class_names_of, read
 
     with source.refusing(), noting():
@@ -85,12 +88,17 @@ def _gate_data(source: CommandInput, name: str = "") -> GateData:
             return GateData(sketch, source.notion, groups, names, name)
         about: dict[str, Any] = {"y_true": source.rows[0], "y_prob": source.rows[1], **source.options}
         data = read(notion=source.notion.name, **about)
-        groups = None
+        groups, which = None, dict[str | None, Any]({None: slice(None)})
         if source.groups is not None:
             values, codes = inputs.groups_of_rows(source.groups, data)
-            groups = {str(value): inputs.select_rows(data, codes == k) for k, value in enumerate(values)}
+            which |= {str(value): codes == k for k, value in enumerate(values)}
+            groups = {key: inputs.select_rows(data, rows) for key, rows in which.items() if key is not None}
+        units = np.flatnonzero(np.ones(data.n_passed) if data.kept is None else data.kept)
+        if data.cluster is not None:
+            units = cluster_ids(source.options["cluster"], data.kept, data.n_passed)
         names = inputs.class_names(data.labels, source.class_names)
-        return GateData(data, source.notion, groups, names, name)
+        units_of = {key: units[rows] for key, rows in which.items()}
+        return GateData(data, source.notion, groups, names, name, units_of, data.n_passed)
 
 
 def junit(gate: Gate | str, source: str) -> bytes:
@@ -199,9 +207,10 @@ def check(
     limit, fails if the lower end is above, and is inconclusive otherwise. With several limits the worst
     result sets the exit code.
 
-    With --baseline rows are paired if the labels are the same row by row, and otherwise treated as
-    independent samples. With --groups every group is compared with the limits, with simultaneous
-    intervals, and the check fails if any group fails.
+    With --baseline rows are paired by --cluster if the files have clusters in common. Without it they are
+    paired if the labels are the same row by row or, with --correct and --confidence, if there are
+    equally many answers. Otherwise the files are treated as independent samples. With --groups every
+    group is compared with the limits, with simultaneous intervals, and the check fails if any group fails.
 
     The decision always uses the interval of the default estimator. With --max-ece the value of another
     --estimator is printed in addition.
