@@ -940,17 +940,17 @@ def test_named_columns_may_come_in_another_order():
             for first, second in ((frame, turned), (turned, frame)):
                 sketch = Sketch(notion, **asked).update(y, first).update(y, second)
                 assert sketch.ece(estimator="l:10") == pytest.approx(whole, abs=1e-12)
-            # What labels= says holds, whatever the names are.
-            given = {"labels": [labels[k] for k in (2, 0, 1)], **asked}
-            misnamed = turned.set_axis(frame.columns, axis=1)
-            for found in (
-                calibrant.ece(y, misnamed, notion=notion, estimator="l:10", **given),
-                Sketch(notion, **given).update(y, misnamed).ece(estimator="l:10"),
-                Sketch.from_frame(misnamed.assign(y=y), label="y", scores="p_*", notion=notion, **given).ece(
-                    estimator="l:10"
-                ),
-            ):
-                assert found == pytest.approx(whole, abs=1e-12)
+            # labels= may name the classes in another order than the columns, or those of unnamed columns.
+            given = {"labels": [labels[k] for k in (2, 1, 0)], **asked}
+            unnamed = frame[frame.columns[::-1]].set_axis(["x", "y", "z"], axis=1)
+            for table in (turned, unnamed):
+                options = {"scores": list(table.columns), "notion": notion, **given}
+                for found in (
+                    calibrant.ece(y, table, notion=notion, estimator="l:10", **given),
+                    Sketch(notion, **given).update(y, table).ece(estimator="l:10"),
+                    Sketch.from_frame(table.assign(label=y), label="label", **options).ece(estimator="l:10"),
+                ):
+                    assert found == pytest.approx(whole, abs=1e-12)
 
 
 def test_columns_numbered_by_default_do_not_override_labels():

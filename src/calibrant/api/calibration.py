@@ -153,7 +153,8 @@ def ece(
         default estimator then uses the effective sample size. The value of a named estimator does not depend
         on clusters; the interval of `estimate` does.
     labels : sequence, optional
-        Class of each column, whatever the names of the columns.
+        Class of each column. Columns of a frame that are named after the same classes in another order are
+        matched by name.
     pos_label : label, optional
         The positive class.
     percent : bool

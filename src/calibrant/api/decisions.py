@@ -73,7 +73,7 @@ def regret(
         Names of the columns of a matrix; an action may be to abstain. The first of equally good actions is
         chosen.
     labels : sequence, optional
-        Class of each column.
+        Class of each column, as for `calibrant.ece`. They are also the rows of a cost matrix.
     pos_label : label, optional
         The positive class of a threshold or a pair.
     sample_weight : array of shape (N,), optional

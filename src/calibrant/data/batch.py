@@ -161,6 +161,7 @@ def resolve_schema(
     else:
         column_names = None if roles.scores.array else names
         classes = inputs.classes_of_columns(column_names, labels, len(names), given, "scores")
+        roles = roles if given is None else roles.in_order(inputs.column_order(column_names, given))
     if requested.positive is not None:
         pos_label = like(requested.positive, classes or ())
     positive = None if classes is None else inputs.positive_column(classes, pos_label)

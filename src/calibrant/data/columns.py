@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -149,6 +149,12 @@ class ColumnRoles:
         """Whether the columns are named as pairs of correctness and confidence."""
         named = self.label is not None and _plain(self.label) in CORRECT
         return named and len(self.scores.names) == 1 and _plain(self.scores.names[0]) in CONFIDENCE
+
+    def in_order(self, order: Sequence[int] | None) -> ColumnRoles:
+        """Return the same columns, those of scores in another order."""
+        if order is None:
+            return self
+        return replace(self, scores=replace(self.scores, names=tuple(self.scores.names[k] for k in order)))
 
     @cached_property
     def by_role(self) -> dict[str, tuple[str, ...]]:

@@ -154,6 +154,9 @@ def _request(
             classes, pos_label = _single(names[0], seen, explicit, pos_label, requested.notion)
         else:
             column_classes = inputs.classes_of_columns(names, seen, len(names), explicit, "scores")
+            order = None if explicit is None else inputs.column_order(names, explicit)
+            names = names if order is None else tuple(names[k] for k in order)
+            columns |= {str(k): name for k, name in enumerate(names)}
             classes = tuple(map(label_of, column_classes))
     except InputError as error:
         raise _in_words(error, roles) from None

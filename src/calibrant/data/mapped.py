@@ -103,7 +103,7 @@ def format_of(out: str | os.PathLike[str]) -> str:
 
 
 def order_of(calibrator: Calibrator, roles: ColumnRoles) -> list[int] | None:
-    """Return the columns in the order of the classes; None for a single column."""
+    """Return the columns in the order of the classes; None for a single column, or if they are in place."""
     names, classes = roles.scores.names, calibrator.classes_
     if calibrator.is_vector:
         if len(names) != 1:
@@ -118,10 +118,7 @@ def order_of(calibrator: Calibrator, roles: ColumnRoles) -> list[int] | None:
     if len(names) != len(classes):
         rule = f"name the {len(classes)} columns that the map is of, those of {inputs.show(*classes)}"
         raise InputError("scores", rule, got=inputs.show(*names))
-    known = inputs.classes_of_columns(
-        None if roles.scores.array else names, classes, len(names), None, "scores"
-    )
-    return [known.index(each) for each in classes]
+    return calibrator._column_order(None if roles.scores.array else names)
 
 
 def names_of(calibrator: Calibrator, name: str, level: float | None) -> list[str]:

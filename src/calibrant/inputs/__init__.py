@@ -16,7 +16,7 @@ from calibrant.inputs.arguments import (
 from calibrant.inputs.class_names import class_names
 from calibrant.inputs.clusters import groups_of_rows, in_clusters, select_rows
 from calibrant.inputs.codec import ROUNDING, Serializable, parsed_json
-from calibrant.inputs.columns import classes_of_columns, column_names, in_order
+from calibrant.inputs.columns import classes_of_columns, column_names, column_order, in_order
 from calibrant.inputs.errors import InputError, InputTypeError, InputWarning, Words, show, within
 from calibrant.inputs.missing import refuse_unlabelled
 from calibrant.inputs.predictions import (
@@ -56,6 +56,7 @@ __all__ = [
     "class_names",
     "classes_of_columns",
     "column_names",
+    "column_order",
     "decided",
     "generator",
     "groups_of_rows",

@@ -4,7 +4,11 @@ Names that tell the classes decide: the label as text, as it is or between a beg
 all names share, letters of either case (a class that does not occur is spelt as those that do: `P_CAT` beside
 `P_DOG` and the label `dog` is `cat`), numbers that are equal (`p_1.0` is of the label 1). Names by default
 (none at all, or numbered 0, 1, ... in this order) mean positions: whole labels are numbers of columns, others
-are taken in their order. Any other names contradict the labels, and are refused. `labels=` overrules them.
+are taken in their order. Any other names contradict the labels, and are refused.
+
+`labels=` gives the classes and their order. Columns that are named after the same classes in another order
+are put in this order. Names that tell nothing of these classes mean positions. Names that put them in other
+places are refused.
 """
 
 from __future__ import annotations
@@ -62,8 +66,8 @@ def classes_of_columns(
 ) -> tuple[Any, ...]:
     """Return the class of each of `size` columns; an array has no names.
 
-    `seen` are the labels that occur, whole floats as integers. Classes that the caller has `given` hold
-    whatever the names are.
+    `seen` are the labels that occur, whole floats as integers. Classes that the caller has `given` are those
+    of the columns in the order of `column_order`.
 
     >>> classes_of_columns(["dog_prob", "cat_prob"], ["cat", "dog"], 2)
     ('dog', 'cat')
@@ -101,6 +105,33 @@ def classes_of_columns(
         hint, advice = advice_on_labels(labels, "labels")
         raise InputError("y_true", rule, labels, got=got, hint=hint, advice=advice)
     return in_order(labels)
+
+
+def column_order(names: Sequence[Any] | None, given: Sequence[Any]) -> list[int] | None:
+    """Return where the column of each class is, of those that a caller has given; None if all are in place.
+
+    >>> column_order(["p_cat", "p_dog", "p_emu"], ["dog", "cat", "emu"])
+    [1, 0, 2]
+    >>> column_order(["p_cat", "p_dog"], ["cat", "dog"]), column_order(["a", "b"], ["dog", "cat"])
+    (None, None)
+    >>> column_order(["cat", "dog", "rest"], ["dog", "cat", "emu"])
+    Traceback (most recent call last):
+        ...
+    calibrant.InputError: labels must not contradict the names of the columns 'cat', 'dog', 'rest', got 'dog',
+    'cat', 'emu'; rename the columns, or pass an array to take them in the order of labels
+    """
+    texts = [] if names is None else [str(name) for name in names]
+    if not texts or _are_automatic(texts):
+        return None
+    classes = _classes_from_names(texts, tuple(given))
+    if classes == tuple(given):
+        return None
+    # Whether numbers from 0 on are classes or places is not known.
+    if _by_default(texts) if classes else _misplaced(texts, given):
+        rule = f"not contradict the names of the columns {show(*texts)}"
+        hint = "rename the columns, or pass an array to take them in the order of labels"
+        raise InputError("labels", rule, tuple(given), got=show(*given), hint=hint)
+    return [classes.index(label) for label in given] if classes else None
 
 
 def class_of_name(name: Any, seen: Iterable[Any]) -> Any:
@@ -145,6 +176,18 @@ def _classes_from_names(texts: Sequence[str], labels: tuple[Any, ...]) -> tuple[
         if None not in parsed and len(set(parsed)) == len(parsed) and set(labels) <= set(parsed):
             return tuple(_spelt(rest, parsed, labels))
     return None
+
+
+def _misplaced(texts: Sequence[str], given: Sequence[Any]) -> bool:
+    """Whether a name tells one of the classes, which are texts, and this is given to another column."""
+    if not all(isinstance(label, str) for label in given):  # numbers may count columns
+        return False
+    read = _reader(tuple(given))
+    return any(
+        label in given and label != of_column
+        for rest in _rests(texts)
+        for label, of_column in zip(map(read, rest), given, strict=True)
+    )
 
 
 def _spelt(texts: Sequence[str], parsed: list[Any], labels: tuple[Any, ...]) -> list[Any]:
@@ -232,6 +275,11 @@ def _number(text: str) -> Any:
 
 def _are_booleans(labels: Sequence[Any]) -> bool:
     return bool(labels) and all(isinstance(label, bool) for label in labels)
+
+
+def _are_automatic(texts: Sequence[str]) -> bool:
+    """Whether names are those that polars gives to columns without one."""
+    return list(texts) == [f"column_{k}" for k in range(len(texts))]
 
 
 def _by_default(texts: Sequence[str]) -> bool:

@@ -21,6 +21,7 @@ from calibrant.inputs.columns import (
     class_of_name,
     classes_of_columns,
     column_names,
+    column_order,
 )
 from calibrant.inputs.errors import InputError, InputTypeError, InputWarning, show
 from calibrant.inputs.missing import (
@@ -185,6 +186,7 @@ def predictions(
                 raise
         else:
             classes = _classes(truth, score.shape[1], given, y_prob)
+            score = _in_order(score, y_prob, given)
             code = _codes(truth, classes, "labels" if given is None else "")
         data = _weighted(score, code, weights, classes, positive_column(classes, pos_label), deviation)
     if labelled is None:
@@ -252,6 +254,7 @@ def unlabelled(
         size = score.shape[1]
         by_number = isinstance(pos_label, Integral) and pos_label not in (names or ())
         classes = classes_of_columns(None, (), size, names if given is None and not by_number else given)
+        score = _in_order(score, y_prob, given)
     code = np.zeros(len(score), dtype=bool if score.ndim == 1 else np.intp)
     positive = positive_column(classes, pos_label)
     weights = _read_weights(sample_weight, counts, len(score), "rows")
@@ -680,6 +683,12 @@ def _classes(truth: Array, size: int, given: tuple[Any, ...] | None, y_prob: Any
     return classes_of_columns(names, () if given is not None else _distinct(truth), size, given)
 
 
+def _in_order(score: FloatArray, y_prob: Any, given: tuple[Any, ...] | None) -> FloatArray:
+    """Return the columns in the order of the classes that the caller has given."""
+    order = None if given is None else column_order(column_names(y_prob), given)
+    return score if order is None else score[:, order]
+
+
 def _codes(truth: Array, classes: tuple[Any, ...], advice: str) -> Array:
     indices = truth.dtype.kind in "biu" and classes == tuple(range(len(classes)))
     if indices and np.maximum.reduce(truth.view(f"u{truth.itemsize}")) < len(classes):
@@ -805,10 +814,16 @@ def multilabel(
     names = column_names(y_prob), column_names(y_true)
     if None not in names and set(names[0] or ()) == set(names[1] or ()):
         truth = truth[:, [(names[1] or ()).index(name) for name in names[0] or ()]]
-    classes = names[0] or names[1] or tuple(range(score.shape[1]))
+    known = names[0] or names[1]
+    classes = known or tuple(range(score.shape[1]))
     classes = classes if labels is None else class_labels(labels)
     if len(classes) != score.shape[1]:
         raise InputError("labels", f"name {score.shape[1]} columns", classes)
+    if labels is not None and (order := column_order(known, classes)) is not None:
+        if None in names:
+            rule, got = f"be in the order of the columns {show(*known or ())}", show(*classes)
+            raise InputError("labels", rule, classes, got=got, hint="the other matrix has no names")
+        score, truth = score[:, order], truth[:, order]
     options = {"sample_weight": sample_weight, "counts": counts}
     rows = predictions(np.zeros(len(score), dtype=int), score[:, 0], **options)
     kept = slice(None) if rows.kept is None else rows.kept

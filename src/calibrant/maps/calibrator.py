@@ -185,7 +185,7 @@ class Calibrator(ScoreMap):
             weights = {"sample_weight": sample_weight, "counts": counts}
             data = inputs.multilabel(y_true, self._read(y_prob), labels=self.labels, **weights)
             fitted._fit_predictions(data)
-            fitted.columns_ = _column_names(y_prob, vector=False)
+            fitted._keep_column_names(y_prob)
             self.__dict__.update(vars(fitted))
             return self
         data = inputs.predictions(
@@ -201,7 +201,7 @@ class Calibrator(ScoreMap):
         if percent:
             inputs.check_percent(float(data.score.max()))
         fitted._fit_predictions(data if cluster is None else inputs.in_clusters(data, cluster))
-        fitted.columns_ = _column_names(y_prob, vector=data.score.ndim == 1)
+        fitted._keep_column_names(y_prob)
         self.__dict__.update(vars(fitted))
         return self
 
@@ -601,16 +601,33 @@ class Calibrator(ScoreMap):
             shape = "be a vector" if self._vector else f"have {size} columns"
             rule = f"{shape}, like the scores it has learned from"
             raise InputError("y_prob", rule, score.shape, got=f"shape {score.shape}")
-        if names is not None and not self._vector:
-            classes_of_names = inputs.classes_of_columns(names, self.classes_, size, self.labels)
-            score = score[:, [classes_of_names.index(label) for label in self.classes_]]
+        if (order := self._column_order(names)) is not None:
+            score = score[:, order]
         return score.astype(np.float64, copy=False)
+
+    def _column_order(self, names: Sequence[Any] | None) -> list[int] | None:
+        """Return where the columns of the classes are in a frame; None if they are in place."""
+        if names is None or self._vector:
+            return None
+        if self.columns_ is not None and set(self.columns_) == set(names):
+            return [names.index(name) for name in self.columns_]
+        if self.labels is not None:
+            return inputs.column_order(names, self.classes_)
+        classes = inputs.classes_of_columns(names, self.classes_, len(self.classes_))
+        return [classes.index(label) for label in self.classes_]
 
     def _set_classes(self, labels: tuple[Any, ...]) -> None:
         """Store the class of each column and its name; the columns of scores have no names so far."""
         names = inputs.class_names(labels, self.class_names)
         self.classes_, self.class_names_ = labels, tuple(names.values()) or None
         self.columns_ = None
+
+    def _keep_column_names(self, y_prob: Any) -> None:
+        """Store the names of a frame's columns in the order of the classes, or the name of a series."""
+        names = (getattr(y_prob, "name", None),) if self._vector else inputs.column_names(y_prob)
+        if names and all(isinstance(name, str) and name for name in names):
+            order = None if self._vector or self.labels is None else inputs.column_order(names, self.classes_)
+            self.columns_ = names if order is None else tuple(names[k] for k in order)
 
     def _check_choices(self) -> None:
         """Refuse unknown or conflicting parameters."""
@@ -657,12 +674,6 @@ def calibrator_names() -> dict[str, str]:
     'temperature scaling'
     """
     return {name: method.summary for name, method in METHODS.items()}
-
-
-def _column_names(y_prob: Any, *, vector: bool) -> tuple[str, ...] | None:
-    """Return the column names of a frame, or the name of a series; None if there are none."""
-    names = (getattr(y_prob, "name", None),) if vector else inputs.column_names(y_prob)
-    return names if names and all(isinstance(name, str) and name for name in names) else None
 
 
 def refuse_swapped(y_prob: Any, y_true: Any, caller: str) -> None:

@@ -124,7 +124,7 @@ class PriorShift(ScoreMap):
         intervals. A calibrator loaded from a file has bands but no rows, so its intervals are wider. An
         unfitted calibrator selects the map that `fit` learns from `source`.
     labels : sequence, optional
-        Class of each column, for mappings.
+        Class of each column, for mappings and to match the columns of a frame by name.
     level : float, default=0.95
         Level of the interval of the estimated frequencies.
     rng : int, numpy.random.Generator or None, default=0
@@ -270,6 +270,7 @@ class PriorShift(ScoreMap):
         inputs.level(self.level)
         data = inputs.unlabelled(y_prob, sample_weight=sample_weight, counts=counts)
         score, weight = data.score.astype(np.float64), np.ones(len(data.score))
+        names = inputs.column_names(y_prob)
         if data.weight is not None:
             weight = data.weight * (1.0 if data.counts else data.weight.sum() / np.square(data.weight).sum())
         if score.ndim == 1 or score.shape[1] == 2:
@@ -280,6 +281,7 @@ class PriorShift(ScoreMap):
             labelled = inputs.predictions(*source[::-1], labels=template.labels, pos_label=template.pos_label)
             self.calibrator_ = Calibrator(**template.get_params())._fit_predictions(labelled)
         self._set_classes(None if score.ndim == 1 else score.shape[1])
+        score = self._in_order(score, names)
         self.n_: float = float(weight.sum())
         size = len(self.classes_)
         probability = self._source_probability(score)
@@ -444,7 +446,18 @@ class PriorShift(ScoreMap):
     def _applied(self, y_prob: ArrayLike) -> tuple[Array, Self, Shift]:
         """Return validated scores, the estimator that applies to them, and its shift."""
         score = inputs.unlabelled(y_prob).score.astype(np.float64)
-        return score, *self._fitted(score)
+        fitted, shift = self._fitted(score)
+        return fitted._in_order(score, inputs.column_names(y_prob)), fitted, shift
+
+    def _in_order(self, score: Array, names: Sequence[Any] | None) -> Array:
+        """Put the columns of a frame in the order of the classes."""
+        if names is None or score.ndim == 1:
+            return score
+        if self.calibrator_ is not None:
+            order = self.calibrator_._column_order(names)
+        else:
+            order = inputs.column_order(names, self.classes_)
+        return score if order is None else score[:, order]
 
     def _fitted(self, score: Array | None = None) -> tuple[Self, Shift]:
         """Return the estimator itself, or one that is made of its parameters if these are sufficient."""

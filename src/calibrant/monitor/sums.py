@@ -48,7 +48,9 @@ def of_rows(
         template = Sketch(settings.notion, labels=settings.labels, pos_label=settings.pos_label)
         subject = Subject.of(template.update(y_true, y_prob, **options))
     weighted, notion = options.get("sample_weight") is not None, get_notion(subject.notion)
-    classes = _empty(subject, weighted=weighted)._known_classes(y_prob) | options
+    known = _empty(subject, weighted=weighted)
+    known._given = {"labels": settings.labels, "pos_label": settings.pos_label}
+    classes = known._known_classes(y_prob) | options
     # A class may be missing from a batch, and the columns of a matrix may come in another order.
     by_name = not notion.correctness_pairs
     data = inputs.predictions(y_true, y_prob, more=True, by_name=by_name, **classes)

@@ -323,11 +323,11 @@ class Sketch(Printed):
         if self._cells is None:
             return known
         shape = getattr(y_prob, "shape", None)
-        if not self._vector and len(np.shape(y_prob) if shape is None else shape) == 2:
+        matrix = not self._vector and len(np.shape(y_prob) if shape is None else shape) == 2
+        if matrix and known["labels"] is None:
             # Columns may come in another order than at first: by their names, or by position without any.
-            known["labels"] = inputs.classes_of_columns(
-                inputs.column_names(y_prob), self.labels, len(self.labels), self._given["labels"]
-            )
+            names, size = inputs.column_names(y_prob), len(self.labels)
+            known["labels"] = inputs.classes_of_columns(names, self.labels, size)
         # A vector of scores is about the class 1 without being told.
         if known["pos_label"] is None and self.positive is not None and self.labels[self.positive] != 1:
             known["pos_label"] = self.labels[self.positive]
@@ -768,7 +768,8 @@ class Sketch(Printed):
         class_names : sequence or mapping, optional
             Names of the classes in results, in the order of `Sketch.labels`, or by label.
         labels : sequence, optional
-            The class of each column of scores, in the order of the columns. By default their names tell.
+            The class of each column of scores. Columns that are named after the same classes in another order
+            are matched by name. By default the names tell the classes.
         format : {"parquet", "arrow", "csv", "tsv", "jsonl", "json", "npz"}, optional
             By default what the suffix says, or else the first bytes.
         progress : bool or callable, optional
@@ -897,7 +898,8 @@ class Sketch(Printed):
         notion, pos_label : optional
             As for `calibrant.ece`. A single column may be named after its class instead, as "p_spam" is.
         labels : sequence, optional
-            The class of each column. Without it the names of the columns say so.
+            The class of each column. Columns that are named after the same classes in another order are
+            matched by name. By default the names tell the classes.
         class_names : sequence or mapping, optional
             Names of the classes in results, in the order of `Sketch.labels`, or by label.
         n_classes : int, optional
