@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from engines import needs_spark
+from shortcuts import compare_estimators
 
 # Set before numpy is imported: each worker has a core, and threads of small sums mostly wait for each other.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -89,13 +90,13 @@ def spark():
 @pytest.fixture
 def without_reference_estimators(monkeypatch):
     """Assess without the estimators of the literature, which take most of the time."""
-    monkeypatch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
+    compare_estimators(monkeypatch)
 
 
 @pytest.fixture
 def few_reference_estimators(monkeypatch):
     """Assess with two of the estimators of the literature, since all of them take most of the time."""
-    monkeypatch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ("uniform", "density"))
+    compare_estimators(monkeypatch, "uniform", "density")
 
 
 def pytest_configure(config):

@@ -14,14 +14,14 @@ import pytest
 from tests.oracles import proper as oracle
 
 import calibrant
-from calibrant import parallel
+from calibrant import Estimate, parallel
 from calibrant.assessment import Balance
 from calibrant.assessment import text as wording
 from calibrant.assessment.assessment import OtherClasses
 from calibrant.assessment.decomposition import log_loss_of_classes, of_event
 from calibrant.curves import ByClass
 from calibrant.inference.multiplicity import each_level, false_discovery
-from calibrant.inference.result import SIZE_UNKNOWN, Estimate, Null
+from calibrant.inference.result import SIZE_UNKNOWN, Null
 from calibrant.maps.multiclass import fit_temperature
 from calibrant.score_data import Cells, Sample
 from calibrant.score_data.simplex import Simplex

@@ -9,10 +9,10 @@ import pytest
 from tests.reports import too_many_classes, whole_rows
 
 import calibrant
-from calibrant import Assessment
+from calibrant import Assessment, InputError
 from calibrant.assessment import text
 from calibrant.assessment.probability_transfer import pairs, predicted, probability_transfer_of
-from calibrant.inputs import InputError, predictions
+from calibrant.inputs import predictions
 from calibrant.tasks import CalibrationTask, get_notion
 
 

@@ -13,6 +13,7 @@ from calibrant.inference.result import SIZE_UNKNOWN, end_of, remarks, size_unkno
 from calibrant.inputs.wording import points_with_ends
 from calibrant.posterior import posterior_of
 from calibrant.tasks import CalibrationTask, get_notion
+from shortcuts import compare_estimators
 
 POINTS = r"(\d+\.\d+) points"
 
@@ -38,10 +39,8 @@ def drawn(seed):
 
 @pytest.fixture(scope="module")
 def assessed():
-    from calibrant.assessment import assess
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assess, "REFERENCE_ESTIMATORS", ())
+        compare_estimators(patch)
         given = [drawn(seed) for seed in range(60)]
         return [calibrant.assess(y, p, groups=groups, labels=labels_of(p), rng=0) for y, p, groups in given]
 

@@ -5,12 +5,13 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import calibrant
+from calibrant import Calibrator
 from calibrant.assessment.decomposition import _fit_shifts, brier_of_classes, log_loss_of_classes, of_event
 from calibrant.inputs import predictions
-from calibrant.maps import Calibrator
 from calibrant.maps import multiclass as maps
 from calibrant.score_data import Sample
 from calibrant.score_data.simplex import Simplex
+from shortcuts import compare_estimators
 
 
 def simulated(n, classes, sharper=1.0, shifts=0.0, seed=0):
@@ -114,7 +115,7 @@ def many():
     y, score, excess = simulated(1500, 6, 1.8)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("calibrant.assessment.recalibration.MOST_CLASSES", 5)
-        patch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
+        compare_estimators(patch)
         return calibrant.assess(y, score, notion="confidence", rng=0), y, score, excess
 
 
@@ -148,7 +149,7 @@ def test_a_calibrated_model_of_many_classes_is_left_alone():
 
 def test_the_temperature_that_is_named_is_that_of_all_rows(monkeypatch):
     monkeypatch.setattr("calibrant.assessment.recalibration.MOST_NUMBERS", 900)
-    monkeypatch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
+    compare_estimators(monkeypatch)
     y, score, _ = simulated(2000, 3, 1.8)
     found = calibrant.assess(y, score, notion="confidence", rng=0)
     assert found.recalibration.rows < 400

@@ -12,6 +12,7 @@ import pytest
 
 import calibrant
 from calibrant import Assessment, Comparison, Estimate, InputError, Recommendation
+from shortcuts import compare_estimators
 
 rng = np.random.default_rng(0)
 N = 300
@@ -24,9 +25,7 @@ ROUNDED = np.round(SCORE, 1)
 FEW = {"methods": ["temperature"], "cv": 2, "rng": 0}
 
 with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(
-        "calibrant.assessment.assess.REFERENCE_ESTIMATORS", ("uniform", "density")
-    )  # the others are stored alike
+    compare_estimators(patch, "uniform", "density")  # the others are stored alike
     RESULTS = {
         "estimate": calibrant.estimate(TRUE, SCORE, rng=0),
         "class-wise estimate": calibrant.estimate(CLASS, TABLE, notion="classwise", norm="l2", rng=0),

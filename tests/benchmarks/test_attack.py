@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.estimators import estimator_names
+from calibrant import estimator_names
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 

@@ -23,6 +23,7 @@ from calibrant.inference.interval_estimate import IntervalEstimate
 from calibrant.maps.folds import rows_in_folds
 from calibrant.tasks import CalibrationTask, get_notion
 from oracles.comparison import least_difference
+from shortcuts import read_as_sums
 
 RNG = np.random.default_rng(0)
 N = 1200
@@ -269,7 +270,7 @@ def test_groups_are_compared_with_those_of_the_baseline(here):
 def test_groups_of_sums_are_those_of_rows(here, monkeypatch):
     words = ("new.csv", "--groups", "region", "--max-ece", "0.15", "--max-oe", "1.3")
     rows = checked(*words)
-    monkeypatch.setattr("calibrant.data.is_large", lambda *_: (True, "many rows"))
+    read_as_sums(monkeypatch)
     sums = checked(*words)
     assert (rows["read"], sums["read"]) == ("rows", "sums")
     assert [each["group"] for each in rows["verdicts"]] == [each["group"] for each in sums["verdicts"]]

@@ -15,8 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 import calibrant
-from calibrant import Calibrator, Sketch, cli, data
+from calibrant import Calibrator, Sketch, cli
 from calibrant.data import map_files
+from shortcuts import read_as_sums
 
 RNG = np.random.default_rng(11)
 N = 600
@@ -219,7 +220,7 @@ def test_a_folder_is_written_as_one_file(here):
 
 def test_sums_fit_what_rows_fit(here, monkeypatch):
     run("fit", "one.csv", "-o", "rows.json")
-    monkeypatch.setattr(data, "is_large", lambda *_: (True, "600 rows"))
+    read_as_sums(monkeypatch)
     assert "read as sums" in run("fit", "one.csv", "-o", "sums.json")
     rows, sums = (Calibrator.load(f"{how}.json") for how in ("rows", "sums"))
     np.testing.assert_allclose(rows.predict_proba(SCORE), sums.predict_proba(SCORE), atol=1e-9)
@@ -327,7 +328,7 @@ def test_maps_are_compared(here):
 )
 def test_apply_takes_the_column_that_fit_took(here, monkeypatch, columns, options, sums):
     if sums:
-        monkeypatch.setattr(data, "is_large", lambda path, format=None: (True, "1 MB"))
+        read_as_sums(monkeypatch)
     write_csv("in.csv", columns)
     run("fit", "in.csv", *options, "-q", "-o", "map.json")
     run("apply", "map.json", "in.csv", "-o", "out.csv")
@@ -348,7 +349,7 @@ def test_apply_takes_the_column_that_fit_took(here, monkeypatch, columns, option
 )
 def test_apply_takes_the_columns_that_fit_took(here, monkeypatch, names, options, taken, sums):
     if sums and "--notion" in options:
-        monkeypatch.setattr(data, "is_large", lambda path, format=None: (True, "1 MB"))
+        read_as_sums(monkeypatch)
     own = [NAMES.index(name.removeprefix("p_")) for name in names]
     write_csv("in.csv", {"label": LABEL} | {n: MATRIX[:, k] for n, k in zip(names, own, strict=True)})
     run("fit", "in.csv", *options, "-q", "-o", "map.json")

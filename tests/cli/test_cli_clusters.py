@@ -11,6 +11,7 @@ import calibrant
 from calibrant import cli
 from calibrant.data import ColumnRequest, stream
 from reading import load
+from shortcuts import read_as_sums
 
 
 @pytest.fixture(scope="module")
@@ -109,9 +110,7 @@ def test_what_is_wrong_is_told_in_one_line(frame, tmp_path, options, error):
 
 
 def test_a_large_file_with_clusters_stays_rows(path, monkeypatch):
-    from calibrant import data
-
-    monkeypatch.setattr(data, "is_large", lambda *_: (True, "240 rows"))
+    read_as_sums(monkeypatch)
     found = json.loads(run("ece", path, "--scores", "p", "--cluster", "patient", "--json", "-q").stdout)
     assert found["read"] == "rows"
     assert json.loads(run("ece", path, "--scores", "p", "--json", "-q").stdout)["read"] == "sums"

@@ -12,6 +12,7 @@ import calibrant
 from calibrant import cli
 from calibrant.cli import source
 from calibrant.inputs.wording import number
+from shortcuts import read_as_sums
 
 LABELS = np.array(["wolf", "cat", "dog"])
 
@@ -62,7 +63,7 @@ def test_other_estimators_have_an_interval_and_other_measures_print_the_number_a
 
 
 def test_large_files_stay_rows(rows, path, monkeypatch):
-    monkeypatch.setattr("calibrant.data.is_large", lambda *_: (True, "many rows"))
+    read_as_sums(monkeypatch)
     read = source.read_source(
         str(path),
         {"quiet": True, "format": None, "label": None, "scores": (), "percent": False}

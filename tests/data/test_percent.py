@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import calibrant
 from calibrant import cli
 from calibrant.sklearn import ReliabilityDisplay
+from shortcuts import read_as_sums
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_percentages_are_shares_on_the_command_line(paths, command, monkeypatch)
     percent, share = paths
     rows = asked(command[0], share, *command[1:])
     assert asked(command[0], percent, *command[1:], "--percent") == rows
-    monkeypatch.setattr("calibrant.data.is_large", lambda *_: (True, "many rows"))
+    read_as_sums(monkeypatch)
     sums = asked(command[0], percent, *command[1:], "--percent")
     assert sums["read"] == "sums"
     assert sums["value"] == pytest.approx(rows["value"], abs=1e-9)

@@ -14,6 +14,7 @@ from calibrant import Sketch, cli
 from calibrant.data import ColumnRequest
 from engines import needed
 from reading import load
+from shortcuts import read_as_sums
 
 N = 400
 
@@ -132,7 +133,7 @@ def test_commands_whose_result_has_no_cautions_note_it(command, sums, tmp_path, 
     y, p = np.arange(40) % 3, np.array([[0.3333, 0.3333, 0.3333], [0.2, 0.3, 0.5]] * 20)
     path = written(frame_of(y, p), tmp_path / "scores.csv")
     if sums:
-        monkeypatch.setattr("calibrant.data.is_large", lambda *_: (True, "40 rows"))
+        read_as_sums(monkeypatch)
     done = CliRunner().invoke(cli.main, [command[0], path, *command[1:], "-q"])
     assert done.exit_code == 0, done.output
     assert done.stderr.startswith("caution: 20 of 40 rows did not sum to 1 because of rounding")

@@ -19,6 +19,7 @@ from calibrant.posterior import posterior_of
 from calibrant.posterior.log_odds.cells import nearest
 from calibrant.score_data.clusters import effective_clusters
 from calibrant.tasks.task import build_task
+from shortcuts import compare_estimators
 
 FIELDS = ("ratio", "intercept", "slope", "e50", "e90")
 
@@ -36,7 +37,7 @@ def rare():
     score = rng.beta(0.5, 40, 8000)
     y = (rng.random(8000) < np.minimum(1.7 * score, 1)).astype(int)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
+        compare_estimators(patch)
         return y, score, calibrant.assess(y, score, rng=0)
 
 
@@ -46,7 +47,7 @@ def certain():
     y, score = drawn()
     score[:3], score[3:5], y[:2], y[3] = 0.0, 1.0, 1, 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
+        compare_estimators(patch)
         return y, score, calibrant.assess(y, score, rng=0)
 
 

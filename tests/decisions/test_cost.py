@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 import calibrant
-from calibrant import Cost
-from calibrant.inputs import InputError
+from calibrant import Cost, InputError
+from shortcuts import few_null_data_sets
 
 MATRIX = [[0.0, 1.0, 0.3], [5.0, 0.0, 0.3]]
 CLASSES = [[0, 1, 1, 0.3], [3, 0, 1, 0.3], [1, 0.5, 0, 0.3]]
@@ -15,8 +15,7 @@ CLASSES = [[0, 1, 1, 0.3], [3, 0, 1, 0.3], [1, 0.5, 0, 0.3]]
 
 @pytest.fixture(autouse=True)
 def _few_simulations(monkeypatch):
-    monkeypatch.setattr("calibrant.decisions.regret.NULL_DATA_SETS", 4)
-    monkeypatch.setattr("calibrant.decisions.regret.CANONICAL_NULL_DATA_SETS", 1)
+    few_null_data_sets(monkeypatch)
 
 
 def sample(n=150, seed=0):

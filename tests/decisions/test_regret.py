@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant import Regret, Sketch
+from calibrant import InputError, Regret, Sketch
 from calibrant.decisions import Decision
 from calibrant.decisions.binary import BinaryDecisions, CostLines
 from calibrant.decisions.interval import regret_intervals
 from calibrant.inference.interval_estimate import interval_deviate
-from calibrant.inputs import InputError, in_clusters, predictions
+from calibrant.inputs import in_clusters, predictions
 from calibrant.tasks import CalibrationTask, get_notion
 from oracles import decisions as oracle
+from shortcuts import few_null_data_sets
 
 MATRIX = [[0.0, 1.0, 0.3], [5.0, 0.0, 0.3]]
 COSTS = (0.1, 0.5, (1, 9), MATRIX)
@@ -21,7 +22,7 @@ COSTS = (0.1, 0.5, (1, 9), MATRIX)
 
 @pytest.fixture(autouse=True)
 def _few_simulations(monkeypatch):
-    monkeypatch.setattr("calibrant.decisions.regret.NULL_DATA_SETS", 4)
+    few_null_data_sets(monkeypatch)
 
 
 def sample(n=150, seed=0):
@@ -291,7 +292,7 @@ def test_the_seed_repeats_the_answer():
 
 
 def test_what_is_lost_for_certain_is_told_from_noise(monkeypatch):
-    monkeypatch.setattr("calibrant.decisions.regret.NULL_DATA_SETS", 50)
+    few_null_data_sets(monkeypatch, 50)
     rng = np.random.default_rng(0)
     s = rng.random(2000)
     wrong = calibrant.regret((rng.random(2000) < s**3).astype(int), s, 0.3, rng=0)

@@ -11,10 +11,10 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 import calibrant
-from calibrant import Sketch
+from calibrant import InputError, Sketch
 from calibrant.decisions.binary import BinaryDecisions, CostLines
 from calibrant.decisions.interval import regret_intervals
-from calibrant.inputs import InputError, predictions
+from calibrant.inputs import predictions
 from calibrant.tasks import CalibrationTask, get_notion
 from oracles import decisions as oracle
 from weighing import weighing

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant import Cost, Regret
+from calibrant import Cost, InputError, Regret
 from calibrant.decisions.canonical import CanonicalDecisions
-from calibrant.inputs import InputError, predictions
+from calibrant.inputs import predictions
 from calibrant.tasks import CalibrationTask, get_notion
 from oracles import decisions as oracle
+from shortcuts import few_null_data_sets
 
 # Three classes and four actions, the last of which is to abstain.
 COST = np.array([[0, 1, 1, 0.3], [3, 0, 1, 0.3], [1, 0.5, 0, 0.3]])
@@ -18,7 +19,7 @@ COST = np.array([[0, 1, 1, 0.3], [3, 0, 1, 0.3], [1, 0.5, 0, 0.3]])
 
 @pytest.fixture(autouse=True)
 def _few_simulations(monkeypatch):
-    monkeypatch.setattr("calibrant.decisions.regret.CANONICAL_NULL_DATA_SETS", 1)
+    few_null_data_sets(monkeypatch)
 
 
 def sample(n=150, classes=3, seed=0, power=0.4):

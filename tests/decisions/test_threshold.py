@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant import BestThreshold, Sketch
-from calibrant.inputs import InputError
+from calibrant import BestThreshold, InputError, Sketch
 from oracles import decisions as oracle
 
 

@@ -5,7 +5,8 @@ import pytest
 from tests.oracles import bayes as oracle
 
 import calibrant
-from calibrant.estimators.bayes import Bayes, BayesFit
+from calibrant import Bayes
+from calibrant.estimators.bayes import BayesFit
 from calibrant.score_data import COARSE, FINE, Cells, Residuals, Sample
 from weighing import weighted_sample
 

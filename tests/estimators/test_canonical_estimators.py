@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.estimators import BetaKernel, Estimator, Fit, Variational, estimator_names, resolve
+from calibrant import BetaKernel, InputError, InputTypeError, Variational, estimator_names
+from calibrant.estimators import Estimator, Fit, resolve
 from calibrant.estimators.base import CANONICAL_NORMS
 from calibrant.estimators.canonical import dirichlet as dirichlet_file
 from calibrant.estimators.canonical import variational
 from calibrant.estimators.canonical.dirichlet import CanonicalDirichlet
 from calibrant.estimators.canonical.skce import Skce, median_distance
 from calibrant.estimators.canonical.variational import CanonicalVariational, gains, held_out, lower_bound
-from calibrant.inputs import InputError, InputTypeError
 from calibrant.score_data import Sample
 from calibrant.score_data.simplex import Simplex
 from oracles import simplex as oracle

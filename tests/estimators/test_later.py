@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant import Sketch
-from calibrant.estimators import (
+from calibrant import (
     Beta,
     BetaKernel,
     Binned,
     Cumulative,
     Debiased,
     Isotonic,
+    Sketch,
     Smooth,
     Sweep,
     Variational,
-    parse,
 )
+from calibrant.estimators import parse
 from calibrant.estimators.beta_kernel import NODES, TRIED, Neighbours
 from calibrant.estimators.binned import adaptive_edges
 from calibrant.score_data import Cells, Sample

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant
-from calibrant import Binned, Density, Sketch
-from calibrant.estimators import FIFTEEN, describe, estimator_names, parse, register, registry, resolve
+from calibrant import Binned, Density, Sketch, estimator_names
+from calibrant.estimators import FIFTEEN, describe, parse, register, registry, resolve
 from calibrant.estimators.base import Estimator, ValueFit
 from calibrant.estimators.binned import adaptive_edges
 from calibrant.score_data import COARSE, FINE, Cells, Sample

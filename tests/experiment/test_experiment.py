@@ -19,15 +19,30 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from calibrant import Density
 from calibrant.cli import experiment as experiment_cli
-from calibrant.estimators import FIFTEEN, Density, parse
-from calibrant.experiment import PRESETS, SIZES, Mixture, Settings, Store, Summary, compute, exact_error, run
+from calibrant.estimators import FIFTEEN, parse
+from calibrant.experiment import (
+    PRESETS,
+    SIZES,
+    Distribution,
+    Mixture,
+    Result,
+    Settings,
+    Store,
+    Summary,
+    Task,
+    Truth,
+    compute,
+    exact_error,
+    run,
+)
 from calibrant.experiment import procedure as proc
 from calibrant.experiment import summary as summaries
-from calibrant.experiment.distributions import Distribution, rng_of
-from calibrant.experiment.procedure import KEPT, STATISTICS, Result, Task
+from calibrant.experiment.distributions import rng_of
+from calibrant.experiment.procedure import KEPT, STATISTICS
 from calibrant.experiment.store import DamagedResult
-from calibrant.experiment.truth import Truth, truth
+from calibrant.experiment.truth import truth
 from calibrant.score_data import Sample
 
 SMALL = Settings(

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from calibrant import Bayes, Binned, Debiased, estimator_names
 from calibrant.cli import main
-from calibrant.estimators import FIFTEEN, Bayes, Binned, Debiased, estimator_names
+from calibrant.estimators import FIFTEEN
 from calibrant.experiment import PRESETS, Store, Summary, figures, leaderboard, page, run
 from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.families import EXACT, LOCAL, Family

@@ -10,6 +10,7 @@ import calibrant
 from calibrant import Calibrator, Sketch, inputs
 from calibrant.estimators import resolve
 from calibrant.maps import folds
+from shortcuts import compare_estimators
 
 N, RNG = 150, np.random.default_rng(7)
 SCORE = np.round(RNG.random(N), 2)
@@ -217,7 +218,7 @@ def test_a_sketch_of_weights_has_the_size_of_the_rows():
 
 def hinted(y, p, weight):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
+        compare_estimators(patch)
         lines = calibrant.assess(y, p, sample_weight=weight, rng=0).cautions
     return [line for line in lines if "pass counts instead of sample_weight" in line]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant
+from calibrant import Estimate
 from calibrant.inference.comparison import ErrorDifference
-from calibrant.inference.result import Estimate
 from calibrant.inputs.wording import number
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])

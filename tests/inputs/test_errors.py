@@ -7,14 +7,8 @@ from pathlib import Path
 import pytest
 
 import calibrant
-from calibrant.inputs import (
-    InputError,
-    InputTypeError,
-    Words,
-    helpful,
-    parsed_json,
-    within,
-)
+from calibrant import InputError, InputTypeError
+from calibrant.inputs import Words, helpful, parsed_json, within
 from calibrant.inputs.codec import NamedTwiceError, from_text
 
 WORDS = Words(

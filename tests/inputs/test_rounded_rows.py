@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 import calibrant
-from calibrant.inputs import InputError, predictions, select_rows, unlabelled
+from calibrant import InputError
+from calibrant.inputs import predictions, select_rows, unlabelled
 from calibrant.inputs.rounding import LARGEST, explained
 
 

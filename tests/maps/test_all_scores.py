@@ -8,14 +8,12 @@ from scipy.optimize import minimize_scalar
 
 from calibrant import Calibrator, InputError
 from calibrant.maps import multiclass as module
-from calibrant.maps.methods import METHODS
 from calibrant.posterior.softmax import SoftmaxPosterior
 from calibrant.posterior.softmax.likelihood import Likelihood
 from calibrant.score_data.simplex import Simplex
 from calibrant.settings import MAPS
+from exported import OF_ALL_SCORES
 from oracles import softmax as oracle
-
-MANY = [name for name, method in METHODS.items() if method.fit_multiclass]
 
 
 def rows(n=300, c=3, seed=0, temperature=2.0):
@@ -119,7 +117,7 @@ def test_the_temperature_of_many_rows_is_found_a_part_at_a_time(monkeypatch):
     assert fitted("temperature", score, code).slope == pytest.approx(whole.slope, rel=1e-9)
 
 
-@pytest.mark.parametrize("method", [*MANY, "isotonic-safe", "beta"])
+@pytest.mark.parametrize("method", [*OF_ALL_SCORES, "isotonic-safe", "beta"])
 def test_scores_that_are_too_sure_are_mended(method):
     score, code, truth = rows(1000, c=4)
     found = Calibrator(method).fit(score, code).predict_proba(score)
@@ -128,7 +126,7 @@ def test_scores_that_are_too_sure_are_mended(method):
     assert loss(found, truth) < loss(truth, truth) + 0.02
 
 
-@pytest.mark.parametrize("method", MANY)
+@pytest.mark.parametrize("method", OF_ALL_SCORES)
 def test_the_order_of_rows_does_not_matter(method):
     score, code, _ = rows(100)
     order = np.random.default_rng(0).permutation(100)
@@ -139,7 +137,7 @@ def test_the_order_of_rows_does_not_matter(method):
     np.testing.assert_allclose(found, again, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", MANY)
+@pytest.mark.parametrize("method", OF_ALL_SCORES)
 def test_counts_mean_repetition_and_rows_without_weight_do_not_count(method):
     score, code, _ = rows(100)
     count = np.random.default_rng(1).integers(0, 3, 100)
@@ -150,7 +148,7 @@ def test_counts_mean_repetition_and_rows_without_weight_do_not_count(method):
     np.testing.assert_allclose(found, again, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", [name for name in MANY if name != "auto"])
+@pytest.mark.parametrize("method", [name for name in OF_ALL_SCORES if name != "auto"])
 def test_the_order_of_classes_does_not_matter(method):
     score, code, _ = rows(150)
     order = np.array([2, 0, 1])
@@ -168,7 +166,7 @@ def test_the_order_of_classes_matters_as_little_as_draws_do():
     assert np.abs(turned - found[:, order]).mean() < 0.002
 
 
-@pytest.mark.parametrize("method", [*MANY, "isotonic", "venn-abers"])
+@pytest.mark.parametrize("method", [*OF_ALL_SCORES, "isotonic", "venn-abers"])
 @pytest.mark.parametrize("case", ["one class only", "constant", "separable", "exact", "one row", "two rows"])
 def test_the_answer_is_a_distribution_in_every_case(method, case):
     score, code, _ = rows(40)

@@ -9,9 +9,8 @@ import pytest
 from calibrant import Calibrator, InputError, InputWarning, compare_calibrators
 from calibrant.estimators.canonical.variational import CanonicalVariational
 from calibrant.maps import NotFittedError
-from calibrant.maps.methods import METHODS
+from exported import OF_ONE_SCORE
 
-ONE = [name for name, method in METHODS.items() if method.fit_binary]
 GRID = np.concatenate([[0.0, 1e-9], np.linspace(0.01, 0.99, 33), [1.0]])
 
 
@@ -30,7 +29,7 @@ def matrix(n=60, c=3):
 # --- saved ---
 
 
-@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_a_saved_map_of_one_score_comes_back(method, tmp_path):
     made = Calibrator(method).fit(*rows())
     made.save(tmp_path / "map.json")
@@ -61,7 +60,7 @@ def test_what_is_no_map_is_refused(text):
 # --- exported ---
 
 
-@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_the_python_function_says_the_same(method):
     made = Calibrator(method).fit(*rows())
     space = {}
@@ -69,7 +68,7 @@ def test_the_python_function_says_the_same(method):
     np.testing.assert_allclose([space["f"](float(p)) for p in GRID], made.predict_proba(GRID), atol=1e-12)
 
 
-@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_the_expression_of_sql_says_the_same_in_duckdb(method):
     duckdb = pytest.importorskip("duckdb")
     made = Calibrator(method).fit(*rows())

@@ -7,7 +7,7 @@ import pytest
 import calibrant
 from calibrant import Calibrator
 from engines import needed
-from exported import METHODS, some_maps
+from exported import OF_ONE_SCORE, some_maps
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def test_duckdb_maps_as_python_does(fitted):
         np.testing.assert_allclose(mapped, calibrator.predict_proba(score), rtol=0, atol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", OF_ONE_SCORE)
 def test_a_plain_function_maps_as_the_calibrator_does(fitted, name):
     maps, score = fitted
     space = {}
@@ -33,7 +33,7 @@ def test_a_plain_function_maps_as_the_calibrator_does(fitted, name):
     np.testing.assert_allclose(mapped, maps[name].predict_proba(score), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", OF_ONE_SCORE)
 def test_what_was_saved_is_exported_alike(fitted, name):
     again = Calibrator.from_json(fitted[0][name].to_json())
     assert again.to_sql("score") == fitted[0][name].to_sql("score")

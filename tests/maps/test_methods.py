@@ -6,7 +6,6 @@ from sklearn.isotonic import IsotonicRegression
 
 import calibrant
 from calibrant import Calibrator, calibrator_names
-from calibrant.maps.methods import METHODS
 from calibrant.maps.venn_abers import venn_abers
 from oracles import maps as oracle
 from weighing import weighing
@@ -175,5 +174,4 @@ def test_identity_leaves_scores_as_they_are():
 
 def test_every_method_says_in_a_few_words_what_it_does():
     names = calibrator_names()
-    assert list(names) == list(METHODS)
     assert all(0 < len(words) < 60 for words in names.values())

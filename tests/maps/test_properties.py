@@ -5,13 +5,12 @@ import pytest
 
 import calibrant
 from calibrant import Calibrator, InputError, Sketch
-from calibrant.maps.methods import METHODS
+from exported import OF_ONE_SCORE
 from weighing import weighing
 
-ONE = [name for name, method in METHODS.items() if method.fit_binary]
 GRID = np.concatenate([[0.0, 1e-300, 1e-12, 1e-3], np.linspace(0.01, 0.99, 21), [1 - 1e-12, 1.0]])
 # Turning scores and outcomes round turns the answer round; the edges of a histogram lie in other places.
-SYMMETRIC = [name for name in ONE if name != "histogram"]
+SYMMETRIC = [name for name in OF_ONE_SCORE if name != "histogram"]
 INCREASING = ("isotonic", "isotonic-safe", "venn-abers", "beta")
 
 
@@ -46,7 +45,7 @@ def hard_cases():
     }
 
 
-@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_the_order_of_rows_does_not_matter(method):
     score, outcome = rows()
     order = np.random.default_rng(1).permutation(score.size)
@@ -55,7 +54,7 @@ def test_the_order_of_rows_does_not_matter(method):
     )
 
 
-@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_counts_mean_repetition_and_rows_without_weight_do_not_count(method):
     score, outcome = rows()
     count = np.random.default_rng(1).integers(0, 4, score.size)
@@ -63,7 +62,7 @@ def test_counts_mean_repetition_and_rows_without_weight_do_not_count(method):
     np.testing.assert_allclose(predicted(method, score, outcome, count), repeated, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_the_scale_of_importance_weights_does_not_matter(method):
     score, outcome = rows()
     weight = np.random.default_rng(1).uniform(0.5, 2, score.size)
@@ -72,7 +71,7 @@ def test_the_scale_of_importance_weights_does_not_matter(method):
     )
 
 
-@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_single_precision_is_taken_at_its_value(method):
     score, outcome = rows()
     single = score.astype(np.float32)
@@ -81,7 +80,7 @@ def test_single_precision_is_taken_at_its_value(method):
     np.testing.assert_allclose(found, wide, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_sums_in_pieces_lead_to_the_map_of_the_rows(method):
     score, outcome = rows(400)
     whole = Calibrator(method).fit(score, outcome)
@@ -106,7 +105,7 @@ def test_turning_scores_and_outcomes_round_turns_the_answer_round(method):
 
 
 @pytest.mark.parametrize("case", hard_cases())
-@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_the_answer_is_a_probability_in_every_case(method, case):
     score, outcome = hard_cases()[case]
     calibrator = Calibrator(method).fit(score, outcome)
@@ -146,7 +145,7 @@ def test_a_map_rises_where_the_data_do_not_object():
     assert (np.diff(predicted("auto", score, outcome, at=at)) >= -1e-12).all()
 
 
-@pytest.mark.parametrize("method", [name for name in ONE if name not in ("auto", "spline")])
+@pytest.mark.parametrize("method", [name for name in OF_ONE_SCORE if name not in ("auto", "spline")])
 def test_only_what_bends_can_be_told_not_to(method):
     with pytest.raises(InputError, match="monotone must be 'auto'"):
         predicted(method, *rows(10), monotone=True)

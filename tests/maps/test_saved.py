@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from calibrant import Calibrator, InputError, Sketch
-from calibrant.maps.methods import METHODS
+from exported import OF_ALL_SCORES, OF_ONE_SCORE
 
-ONE = [name for name, method in METHODS.items() if method.fit_binary]
-MANY = [name for name, method in METHODS.items() if method.fit_multiclass]
 VECTOR = np.concatenate([[0.0, 5e-324, 1e-310, 1e-9], np.linspace(0.01, 0.99, 25), [1 - 1e-16, 1.0]])
 
 
@@ -37,11 +35,11 @@ def of_notion(notion, method="isotonic", **options):
 
 
 KINDS = {
-    **{f"one {name}": lambda name=name: Calibrator(name).fit(*binary()) for name in ONE},
+    **{f"one {name}": lambda name=name: Calibrator(name).fit(*binary()) for name in OF_ONE_SCORE},
     "two columns": lambda: two_columns("venn-abers"),
     **{
         f"many {name}": lambda name=name: Calibrator(name, labels=[0, 1, 2]).fit(*matrix())
-        for name in (*MANY, "isotonic")
+        for name in (*OF_ALL_SCORES, "isotonic")
     },
     "many axes": lambda: Calibrator("vector", labels=range(14)).fit(*matrix(80, 14)),
     "logits": lambda: Calibrator(from_logits=True).fit(binary()[0] * 8 - 4, binary()[1]),

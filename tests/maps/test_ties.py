@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from calibrant import Calibrator, cli
-from calibrant.maps.methods import METHODS
+from calibrant import Calibrator, calibrator_names, cli
+from exported import OF_ONE_SCORE
 
-ONE = [name for name, method in METHODS.items() if method.fit_binary]
 NUMBERS = {"rtol": 0, "atol": 1e-9}
 
 
@@ -44,7 +43,7 @@ def test_such_scores_differ_in_their_last_bits():
     assert (np.diff(score) < 1e-15).sum() > 10
 
 
-@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_a_map_of_one_score_is_loaded_as_it_was_saved(method):
     for seed in range(4):
         score, outcome = single_score(seed)
@@ -63,7 +62,7 @@ def test_the_command_applies_the_map_that_it_has_fitted(tmp_path):
         assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", calibrator_names())
 def test_a_map_of_all_scores_does_not_depend_on_the_order_of_rows_or_classes_and_is_loaded(method):
     score, label, rng = all_scores(0)
     at = asked_at(score)
@@ -92,7 +91,7 @@ def test_classes_in_another_order_have_the_same_map(classes):
         np.testing.assert_allclose(high, low[:, order], **NUMBERS)
 
 
-@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 @pytest.mark.parametrize("n", [2, 3, 5, 9, 101, 300])
 def test_the_complement_has_the_complement_of_the_map(method, n):
     for seed in range(4):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calibrant import Monitor
 from calibrant.monitor import process
 from calibrant.monitor.history import Batch, MonitorSettings, StreamSums, Subject
-from calibrant.monitor.monitor import Monitor
 from calibrant.monitor.process import CellSums
 from oracles import monitor as oracle
 

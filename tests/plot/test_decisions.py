@@ -10,8 +10,8 @@ from matplotlib.collections import LineCollection, PolyCollection
 from test_plot import _no_figure_is_left, assert_texts_apart_and_inside, axes  # noqa: F401
 
 import calibrant
-from calibrant import plot
-from calibrant.decisions import BestThreshold, NetBenefitDifference, RegretCurve
+from calibrant import BestThreshold, RegretCurve, plot
+from calibrant.decisions import NetBenefitDifference
 from calibrant.decisions.decision import COST_THRESHOLDS
 
 AWKWARD = r"$\frac$ and a name much longer than any axis has room for"

@@ -8,6 +8,7 @@ import pytest
 import calibrant
 from calibrant import plot
 from calibrant.inputs import house_style as house
+from shortcuts import compare_estimators
 
 matplotlib.use("Agg")
 
@@ -29,7 +30,7 @@ def binary():
 def many():
     rng = np.random.default_rng(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("calibrant.assessment.assess.REFERENCE_ESTIMATORS", ())
+        compare_estimators(patch)
         return calibrant.assess(
             rng.integers(0, 3, 150), rng.dirichlet([1, 1, 1], 150), notion="classwise", rng=0
         )

@@ -24,11 +24,11 @@ from test_plot import (
 )
 
 import calibrant
-from calibrant import plot
-from calibrant.curves.histogram import ScoreHistogram, histogram_of
-from calibrant.inference.comparison import Comparison, ErrorDifference
+from calibrant import Comparison, Estimate, ScoreHistogram, plot
+from calibrant.curves.histogram import histogram_of
+from calibrant.inference.comparison import ErrorDifference
 from calibrant.inference.interval_estimate import IntervalEstimate
-from calibrant.inference.result import Estimate, Null
+from calibrant.inference.result import Null
 from calibrant.inputs import house_style as house
 from calibrant.plot import canvas, reliability, scores
 from calibrant.score_data import Cells, Sample

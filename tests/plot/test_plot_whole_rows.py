@@ -11,8 +11,7 @@ import matplotlib.pyplot as plt
 from test_plot import _no_figure_is_left, assert_texts_apart_and_inside  # noqa: F401
 from tests.reports import binary, too_many_classes, whole_rows
 
-from calibrant import plot
-from calibrant.inputs import InputError
+from calibrant import InputError, plot
 
 
 def test_it_draws_on_the_axes_it_is_given_or_on_one_new_figure():

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import betabinom, binom, norm
 
 import calibrant
-from calibrant.estimators import Bayes
+from calibrant import Bayes
 from calibrant.posterior import score_effects as module
 from calibrant.posterior.score_effects import FEW_SCORES, ScoreEffects, repeated_share
 from calibrant.posterior.variance_time import VarianceTime

@@ -27,6 +27,7 @@ from calibrant.estimators import parse
 from calibrant.inputs import predictions
 from calibrant.score_data import COARSE, tally
 from calibrant.sketch.totals import Totals
+from shortcuts import compare_estimators
 from weighing import weighing
 
 ROOT = Path(__file__).parents[2]
@@ -686,7 +687,7 @@ def assessed():
                 if (
                     notion == "classwise"
                 ):  # Every estimator is simulated for every class: one of them will do.
-                    patch.setattr(calibrant.assessment.assess, "REFERENCE_ESTIMATORS", ("uniform",))
+                    compare_estimators(patch, "uniform")
                 rows = calibrant.assess(y, p, notion=notion, rng=0)
                 found[kind, notion] = rows, sketch, sketch.assess(rng=0, name="May", command="made by hand")
     return found

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant import Sketch
-from calibrant.inputs import InputError
+from calibrant import InputError, Sketch
 from calibrant.sketch.file import HEADER
 from calibrant.tasks.notions import curve_notion, get_notion, refuse_canonical, reported_notions
 
