@@ -11,9 +11,10 @@ HAS_TORCH, HAS_TRITON = (find_spec(name) is not None for name in ("torch", "trit
 def pytest_ignore_collect(collection_path):
     """Tell whether a file is left out."""
     path = collection_path.relative_to(ROOT).as_posix() if ROOT in collection_path.parents else ""
-    if path.startswith(("src/calibrant/torch/kernels.py", "tests/pytorch/test_gpu.py")):
+    path = path.replace("tests/internal/", "tests/public/")
+    if path.startswith(("src/calibrant/torch/kernels.py", "tests/public/pytorch/test_gpu")):
         return not (HAS_TORCH and HAS_TRITON and _has_gpu()) or None
-    if path.startswith(("src/calibrant/torch", "tests/pytorch", "tests/public/pytorch", "benchmarks/torch_")):
+    if path.startswith(("src/calibrant/torch", "tests/public/pytorch", "benchmarks/torch_")):
         return not HAS_TORCH or None
     return None
 

@@ -109,10 +109,11 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Leave what takes long out of the fast set, and what repeats out of the trace for coverage."""
     for item in items:
-        other_engine = item.path.stem == "test_frames" and "pandas" not in item.name
-        if other_engine or item.path.stem in FULL_FILES or any(word in item.name for word in FULL_WORDS):
+        name = item.path.stem.removesuffix("_inside")
+        other_engine = name == "test_frames" and "pandas" not in item.name
+        if other_engine or name in FULL_FILES or any(word in item.name for word in FULL_WORDS):
             item.add_marker(pytest.mark.full)
-        if item.path.stem in UNTRACED_FILES:
+        if name in UNTRACED_FILES:
             item.add_marker(pytest.mark.no_cover)
 
 
