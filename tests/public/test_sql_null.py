@@ -10,7 +10,7 @@ import pytest
 
 from calibrant import Calibrator, InputError, PriorShift
 from engines import needed
-from exported import METHODS, some_maps
+from exported import OF_ONE_SCORE, some_maps
 
 BAD = [None, math.nan, math.inf, -math.inf, -0.1, 1.1, -1e-300, math.nextafter(1, 2), 50.0]
 #: A shift alone, and shifts after a map of each form.
@@ -91,7 +91,7 @@ def test_python_maps_scores_and_refuses_everything_else(maps):
             assert space["mapped"](value) == space["mapped"](float(value))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_the_column_is_checked_once(method):
     expression = some_maps()[0][method].to_sql('"p x"')
     assert expression.count('"p x" BETWEEN 0E0 AND 1E0') == 1
