@@ -528,8 +528,6 @@ def studied(summary: Summary, sizes: dict[str, dict[str, Any]]) -> Iterator[Clai
     text = '`Calibrator("density")` is this map; `python benchmarks/maps.py` compares it with others'
     yield claim("The reliability curve can serve as a calibration map", "6", NAMED, text)
     text = "`calibrant regret --cost` and `calibrant check --max-regret` do (`tests/public/decisions`)"
-        "`calibrant regret --cost` and `calibrant check --max-regret` do, checked by tests/public/decisions"
-    )
     yield claim("A good metric takes cost matrices into account", "4.1", NAMED, text)
 
 

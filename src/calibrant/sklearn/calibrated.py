@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
@@ -25,7 +26,6 @@ from calibrant.maps import Calibrator
 from calibrant.maps.methods import METHODS, canonical_name
 from calibrant.score_data import Array
 from calibrant.sklearn.model import explaining, probabilities
-from sklearn import get_config
 
 Params: TypeAlias = dict[str, Any]
 # Mistakes that a model of fitted rows must expect of itself before making none of them looks odd: by chance
