@@ -127,23 +127,6 @@ def test_an_oe_ratio_of_a_single_cluster_is_unbounded():
     assert oe_ratio_of(binary([0, 0, 1], [0.0, 0.0, 0.0]), level=0.95) is None
 
 
-def test_equal_numbers_of_rows_with_other_labels_or_clusters_are_independent():
-    def difference(rows, base):
-        data, other = (GateData(each, get_notion("binary")) for each in (rows, base))
-        (verdict,) = hold(data, {"max_worse": 0.01}, baseline=other).verdicts
-        return verdict.measured
-
-    rows = inputs.predictions(Y, P)
-    assert difference(rows, rows).paired
-    assert not difference(rows, inputs.predictions(Y[::-1], P[::-1])).paired
-    ones = np.ones(N, int)
-    assert not difference(rows, inputs.predictions(Y, P, sample_weight=1.0 + np.arange(N))).paired
-    clustered = inputs.in_clusters(rows, np.arange(N) // 4)
-    assert difference(clustered, inputs.in_clusters(rows, np.arange(N) // 4 + ones)).paired
-    assert not difference(clustered, inputs.in_clusters(rows, np.arange(N) // 3)).paired
-    assert not difference(clustered, rows).paired
-
-
 @pytest.mark.parametrize("notion", ["confidence", "classwise", "canonical"])
 def test_scores_that_do_not_discriminate_are_told(notion):
     rng = np.random.default_rng(3)
