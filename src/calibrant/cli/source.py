@@ -80,6 +80,9 @@ def words() -> Words:
             "ece": "calibrant ece prints it",
             "percent": "or give --percent",
             "from_logits": "or give --from-logits" if "from_logits" in given else "",
+            "exp": "apply exp first",
+            "exp_or_logits": "apply exp first; to log-odds apply sigmoid"
+            + ", or give --from-logits" * ("from_logits" in given),
             "scores": "these may be predicted labels: name the scores by --scores",
             "sketch": "calibrant ece, curve, compare, check and report take the file itself",
             "sample_weight": "for importance weights give --sample-weight",

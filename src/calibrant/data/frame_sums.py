@@ -440,9 +440,11 @@ def _refuse_scores(name: str, fault: Fault, sums: Sums, request: Request) -> NoR
     value = fault.most if fault.most > 1 else fault.least
     if math.isinf(value):
         _refuse(request.called(name), "be finite", value, fault, sums)
-    hint = hint_about_range(fault.least, fault.most, vector=request.vector)
-    hint += ", or pass percent=True" * ("percentages" in hint)
-    _refuse(request.called(name), "lie in [0, 1]", value, fault, sums, hint)
+    negative = (sums.faults.get((each, "outside")) for each in request.scores)
+    log = all(each is not None and each.rows == sums.rows and each.most < 0 for each in negative)
+    hint, advice = hint_about_range(fault.least, fault.most, vector=request.vector, log=log)
+    hint += ", or pass percent=True" * (advice == "percent")
+    _refuse(request.called(name), "lie in [0, 1]", value, fault, sums, hint, advice="exp" if log else "")
 
 
 def _refuse_weights(fault: Fault, sums: Sums, request: Request) -> NoReturn:
@@ -455,10 +457,11 @@ def _refuse_weights(fault: Fault, sums: Sums, request: Request) -> NoReturn:
 
 
 def _refuse(
-    column: str, rule: str, value: float, fault: Fault, sums: Sums, hint: str = "", got: str | None = None
-) -> NoReturn:
+    column: str, rule: str, value: float, fault: Fault, sums: Sums, hint: str = "", got: str | None = None,
+    advice: str = "",
+) -> NoReturn:  # fmt: skip
     hints = [like_that(fault.rows, sums.rows), hint]
-    raise InputError(column, rule, value, got=got, hint="; ".join(filter(None, hints)))
+    raise InputError(column, rule, value, got=got, hint="; ".join(filter(None, hints)), advice=advice)
 
 
 def like_that(count: int, total: int) -> str:

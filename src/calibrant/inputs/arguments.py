@@ -31,6 +31,10 @@ def check_choice(name: str, value: Any, options: Iterable[Any], aliases: Iterabl
         )
 
 
+# What is advised by functions that take no logits.
+_WITHOUT_LOGITS = {"from_logits": "", "exp_or_logits": "exp"}
+
+
 def helpful(function: Callable[P, R]) -> Callable[P, R]:
     """Refuse keywords that a function does not have, with a hint at those it has.
 
@@ -53,8 +57,8 @@ def helpful(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **options)
         except InputError as error:
-            if error.advice == "from_logits" and error.advice not in names:
-                error.advice = ""
+            if "from_logits" not in names:
+                error.advice = _WITHOUT_LOGITS.get(error.advice, error.advice)
             raise
 
     return checked

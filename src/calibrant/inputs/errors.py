@@ -54,6 +54,8 @@ PYTHON = Words(
         "pos_label": "pass pos_label=",
         "percent": "or pass percent=True",
         "from_logits": "or pass from_logits=True",
+        "exp": "apply np.exp first",
+        "exp_or_logits": "apply np.exp first; to log-odds apply sigmoid, or pass from_logits=True",
         "ignored": "pass y_true[y_true != -100] and y_prob[y_true != -100]",
         "missing": 'pass missing="drop" to leave out rows without a label',
         "notion": 'use notion="classwise" or "confidence"',

@@ -46,6 +46,8 @@ from calibrant.parallel import cached_property
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 Array: TypeAlias = NDArray[Any]
 _BLOCK = 1 << 20  # bytes of a matrix looked at together: they stay in cache from one test to the next
+# How far the sum of a row may be from 1 for its logarithms to look like those of probabilities.
+NEAR_ONE = 0.01
 _FEW_COLUMNS = 12  # of a matrix whose largest scores are found column by column
 _BITS_OF_ONE = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
 #: Labels of a vector of scores that need no word: the second is the positive class.
@@ -384,7 +386,7 @@ def check_percent(largest: float) -> None:
 def scores(name: str, values: Any) -> NDArray[np.float64]:
     """Return scores of any shape as float64, each in [0, 1]."""
     array = _numbers(name, read(name, values)[0], unit=True).astype(np.float64, copy=False)
-    _check_unit(name, array)
+    _check_unit(name, array, free=True)
     return array
 
 
@@ -498,12 +500,11 @@ def objects(name: str, array: Array, accepted: Any, rule: str) -> Array:
     return array
 
 
-# Advice by a word of the hint.
-_ADVICE = {"percentages": "percent", "logits": "from_logits"}
+def _check_unit(name: str, score: Array, full: Array | None = None, *, free: bool = False) -> None:
+    """Raise unless every score is in [0, 1]; positions refer to the whole if this is a block of it.
 
-
-def _check_unit(name: str, score: Array, full: Array | None = None) -> None:
-    """Raise unless every score is in [0, 1]; positions refer to the whole if this is a block of it."""
+    With `free`, the columns of a matrix are scores of labels that do not exclude each other.
+    """
     # As unsigned integers, the floats from 0 to 1 come before all others: one pass finds NaN, infinities and
     # scores below 0 or above 1. Only -0.0 is out of order, and needs the second look.
     bits = np.maximum.reduce(score.view(f"u{score.itemsize}"), axis=None, initial=0)
@@ -512,8 +513,10 @@ def _check_unit(name: str, score: Array, full: Array | None = None) -> None:
     score = score if full is None else full
     if not (finite := np.isfinite(score)).all():
         _refuse(name, "be finite and have no missing values", score, ~finite)
-    hint = hint_about_range(float(score.min()), float(score.max()), vector=score.ndim == 1)
-    advice = next((key for word, key in _ADVICE.items() if word in hint and name == "y_prob"), "")
+    separate, hint, advice = free or score.ndim == 1, "", ""
+    if name == "y_prob":
+        log = score.max() <= 0 and (separate or np.ptp(np.append(np.exp(score).sum(axis=1), 1)) < NEAR_ONE)
+        hint, advice = hint_about_range(float(score.min()), float(score.max()), vector=separate, log=log)
     _refuse(name, "lie in [0, 1]", score, (score < 0) | (score > 1), hint, advice)
 
 
@@ -536,13 +539,18 @@ def hint_about_sum(total: float) -> str:
     return MULTI_LABEL
 
 
-def hint_about_range(least: float, most: float, *, vector: bool) -> str:
-    """Return what scores outside of [0, 1] look like."""
+def hint_about_range(least: float, most: float, *, vector: bool, log: bool) -> tuple[str, str]:
+    """Return what scores outside of [0, 1] look like, and the kind of advice on them.
+
+    `log` is whether they may be log-probabilities.
+    """
+    if log and least < -1e-3:
+        return "these look like log-probabilities", "exp_or_logits" if vector else "exp"
     if least >= 0 and 2 < most <= 100:
-        return "these look like percentages: divide by 100 first"
+        return "these look like percentages: divide by 100 first", "percent"
     if least < -1e-3 or most > 100:
-        return f"these look like logits: apply {'sigmoid' if vector else 'softmax'} first"
-    return ""
+        return f"these look like logits: apply {'sigmoid' if vector else 'softmax'} first", "from_logits"
+    return "", ""
 
 
 def _are_labels(score: Array, truth: Array) -> bool:

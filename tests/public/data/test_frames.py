@@ -236,6 +236,12 @@ REFUSED = {
         "column 'p_b' must lie in [0, 1], got -0.25; 1 of 5 rows is like that; "
         "these look like logits: apply softmax first",
     ),
+    "log-probabilities": (
+        {"p": {k: -0.25 * (k + 1) for k in range(5)}},
+        SINGLE,
+        "column 'p' must lie in [0, 1], got -1.25; 5 of 5 rows are like that; "
+        "these look like log-probabilities; apply np.exp first",
+    ),
     "null in a matrix": (
         {"p_b": {1: None}},
         WIDE,
