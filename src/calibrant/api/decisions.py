@@ -359,7 +359,8 @@ def risk_coverage(
     notion : str, optional
         Definition of confidence and of a correct prediction. `"confidence"`, the default: the confidence of a
         row is its largest score (1-D scores s: the larger of s and 1 - s). `"correctness"`: `y_prob` is the
-        confidence, and `y_true` whether the prediction was correct. `"top:k"`: a row is correct if its label
+        confidence, and `y_true` whether the prediction was correct. Here any finite ranking of the rows is
+        accepted, such as log-probabilities or ratings from 0 to 10. `"top:k"`: a row is correct if its label
         is among the k largest scores.
     sample_weight : array of shape (N,), optional
         Importance weight of each row, on any scale: multiplying all weights by a constant changes nothing.
@@ -395,14 +396,23 @@ def risk_coverage(
     RiskCoverage(confidence, n=1000, AURC 0.0...)
     >>> found.accuracy_at(0.5).value > found.accuracy_at(1).value
     True
+
+    Any ranking of answers, here their log-probability:
+
+    >>> found = calibrant.risk_coverage([1, 1, 0, 0], [-0.1, -0.4, -2.5, -1.2], notion="correctness")
+    >>> found.confidence
+    array([-0.1, -0.4, -1.2, -2.5])
     """
     refuse_related(notion)
     if notion is None and not isinstance(y_true, Sketch):
         notion = "confidence"
+    values = None
+    if y_prob is not None and notion == "correctness" and not percent:
+        y_prob, values = inputs.ranking(y_prob)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
-    return risk_coverage_of(
-        build_task(*rows, counts=counts, percent=percent, missing=missing), level=level, rng=rng
-    )
+    task = build_task(*rows, counts=counts, percent=percent, missing=missing)
+    found = risk_coverage_of(task, level=level, rng=rng)
+    return found if values is None else found._on_scale(values)
 
 
 def _about_one(y_true: Any, *rows: Any, **more: Any) -> CalibrationTask:

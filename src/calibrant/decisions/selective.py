@@ -11,7 +11,7 @@ coverages: its width is a quantile of the largest standardised sum, simulated fr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -81,7 +81,8 @@ class RiskCoverage(DrawnOnAxes, Serializable):
     Attributes
     ----------
     confidence : array
-        Thresholds in decreasing order: rows with at least this confidence are selected.
+        Thresholds in decreasing order: rows with at least this confidence are selected. In [0, 1], or on the
+        scale of the scores if these are any other ranking.
     coverage : array
         Share of the rows that is selected, increasing to 1.
     accuracy, low, high : arrays
@@ -114,7 +115,7 @@ class RiskCoverage(DrawnOnAxes, Serializable):
     np.float64(0.75)
     """
 
-    confidence: Annotated[Array, Shape((None,)), UNIT]
+    confidence: Annotated[Array, Shape((None,))]
     coverage: Annotated[Array, UNIT, Ascending()]
     accuracy: Annotated[Array, UNIT]
     low: Annotated[Array, UNIT]
@@ -202,6 +203,11 @@ class RiskCoverage(DrawnOnAxes, Serializable):
         check_order(self, "band_low", "accuracy", "band_high")
         check_order(self, "low", "accuracy", "high")
         Ascending().check("confidence", -self.confidence)
+
+    def _on_scale(self, values: Array) -> RiskCoverage:
+        """Return the curve with the confidence on another scale, of which these are the distinct values."""
+        place = np.rint(self.confidence * values.size - 0.5).astype(int)
+        return replace(self, confidence=values[place])
 
     def __repr__(self) -> str:
         return f"RiskCoverage({self.notion}, {brief_size(self.n)}, AURC {self.aurc})"

@@ -390,6 +390,25 @@ def scores(name: str, values: Any) -> NDArray[np.float64]:
     return array
 
 
+def ranking(values: Any) -> tuple[Any, Array | None]:
+    """Return scores in [0, 1] in the order of any finite scores, and the value at each of them in that order.
+
+    Scores that already lie in [0, 1] are returned as they are, without values. All others become the evenly
+    spaced places of their distinct values.
+
+    >>> ranking([-3.0, 8.0, 8.0, 0.0])
+    (array([0.16666667, 0.83333333, 0.83333333, 0.5       ]), array([-3.,  0.,  8.]))
+    """
+    array, _ = read("y_prob", values)
+    if array.ndim != 1 or not array.size:
+        return values, None
+    score = _numbers("y_prob", array)
+    if not np.isfinite(score).all() or (score.min() >= 0 and score.max() <= 1):
+        return values, None  # what is not finite is refused with all other scores
+    distinct, place = np.unique(score, return_inverse=True)
+    return (place + 0.5) / distinct.size, distinct + 0.0
+
+
 def read(name: str, values: Any) -> tuple[Array, float | None]:
     """Return a plain array, copied only if need be, and the tolerance of bfloat16 if it was that."""
     array, tolerance = values, None
