@@ -155,7 +155,7 @@ def regret_curve(
     percent: bool = False,
     missing: Literal["raise", "drop"] = "raise",
 ) -> RegretCurve:
-    """Compute net benefit and decision regret at every threshold, with a simultaneous band of the regret.
+    """Compute net benefit and decision regret by threshold, with a simultaneous band of the regret.
 
     Parameters
     ----------

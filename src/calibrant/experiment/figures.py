@@ -28,7 +28,7 @@ WORDS = {
     "corrected": "corrected",
     "normalised": "corrected, divided by the true error",
 }
-# Safe for the colour-blind, and falling in lightness, so that a grey print still tells families apart.
+# Safe for the colour-blind. In a grey print the names beside the curves tell the first two apart.
 FAMILIES = {
     "l": ("#e69f00", "uniform"),
     "a": ("#56b4e9", "adaptive"),

@@ -1,8 +1,9 @@
 """Pictures of results: nothing is computed here, only laid out.
 
 Every function draws on the Axes it is given, or on one new figure, and returns the main panel. Palette and
-words are those of `calibrant.inputs.house_style`. Marks differ in shape, dashes or place, so that a picture
-survives a grey print. matplotlib is imported on use.
+words are those of `calibrant.inputs.house_style`. Models and strategies differ in dashes or markers. Sides
+(too high, too low) have colours of one lightness, so that in a grey print only the position shows them.
+matplotlib is imported on use.
 """
 
 from calibrant.plot.decisions import regret, risk_coverage
