@@ -1,4 +1,4 @@
-"""Logarithms of probabilities in place of scores: the message says so, before it speaks of logits."""
+"""Logarithms of probabilities in place of scores: the message says so, and only then mentions logits."""
 
 import numpy as np
 import pandas as pd

@@ -41,6 +41,8 @@ from calibrant.inputs import Array, show
 BUFFERS = 1 << 26
 # What deflate can gain at most, and bytes of a member that say nothing about its contents.
 DEFLATE, SLACK = 1032, 1 << 10
+# Bytes of all arrays per byte of their archive, and on top of that: scores are hardly ever so repetitive.
+MOST_RATIO, UNPACKED_SLACK = 100, 1 << 26
 
 
 @dataclass(frozen=True)
@@ -364,7 +366,12 @@ def _columns_of(data: BinaryIO, wanted: Sequence[str]) -> dict[str, Array]:
     if len(set(lengths.values())) > 1:
         rows = ", ".join(f"{show(name)} {length}" for name, length in lengths.items())
         raise ValueError(f"must hold arrays of one length, got {rows}")
-    check_bytes(sum(entries[name].info.file_size for name in used))
+    unpacked, packed = sum(entries[name].info.file_size for name in used), data.seek(0, os.SEEK_END)
+    check_bytes(unpacked)
+    if unpacked > MOST_RATIO * packed + UNPACKED_SLACK:
+        sizes = f"from {packed / 2**20:.3g} MiB to {unpacked / 2**20:.4g} MiB"
+        hint = "write it without compression, by np.savez"
+        raise ValueError(f"would unpack {sizes}, more than {MOST_RATIO} times its size; {hint}")
     archive = zipfile.ZipFile(data)
     arrays = {name: _array(archive, name, entries[name]) for name in used}
     columns = {}

@@ -279,7 +279,8 @@ def _bytes(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
     if info.file_size != size or info.compress_type != zipfile.ZIP_DEFLATED:
         raise InputError(name, f"take {size} bytes, compressed by deflate", got=f"{info.file_size}")
     if size > MOST_RATIO * info.compress_size + SLACK:
-        raise InputError(name, "hold what its bytes can", got=f"{size} bytes in {info.compress_size}")
+        rule = f"unpack to at most {MOST_RATIO} times its size"
+        raise InputError(name, rule, got=f"{size} bytes from {info.compress_size}")
     with archive.open(info) as member:
         return member.read(size)
 
