@@ -2,6 +2,7 @@
 
     python benchmarks/audit.py                 # error rates, 400 data sets of each kind, some minutes
     python benchmarks/audit.py --kinds odd odd-shifted       # power, with a segment that differs
+    python benchmarks/audit.py --intersection  # calibrated segments named where one intersection is shifted
     python benchmarks/audit.py --many          # error rate of the first test, 2,000 outcomes of 5 designs
     python benchmarks/audit.py --clusters      # rows in clusters of 4, with fewer segments
     python benchmarks/audit.py --time          # 1e6 rows and some 1,000 segments
@@ -9,9 +10,10 @@
 
 A data set has 10,000 rows with eight columns of values that are unevenly frequent, some 930 segments of 30
 to 5,500 rows at depth 2, and an outcome with a frequency of 2 %. The error rate is the share of data sets in
-which a method names any segment. With the kind "shifted" all scores are too low alike, so that no segment
-differs beyond a common recalibration. For the power the outcome is three times as frequent as the scores say
-in one segment of some 3 % of the rows. Printed are the share of data sets in which that segment is named, how
+which a method names any segment. "gap" names segments for their own gap, and "difference" for their
+difference from a common recalibration. With the kind "shifted" all scores are too low alike, so that no
+segment differs. For the power the outcome is three times as frequent as the scores say in one segment of some
+3 % of the rows. Printed are the share of data sets in which that segment is named, how
 many others are, and how often it comes first. 20 data sets share their scores and segments, and therefore the
 null distribution, which is simulated once for them.
 
@@ -116,10 +118,14 @@ def one_set(seed, kind, n_resamples=9999, mcgrad=False, **options):
     audit = calibrant.audit(outcome, score, table, n_resamples=n_resamples, rng=seed + 10**6, cluster=cluster)
     keys = [tuple(zip(each.columns, each.values, strict=True)) for each in audit.segments]
     normal = named_by_normal_tests(outcome, score, table)
-    first = {"beyond": keys[0], "calibrated": keys[int(np.argmin([each.p_value for each in audit.segments]))]}
+    first = {"gap": keys[0]}
+    if audit.different:
+        first["difference"] = tuple(zip(audit.different[0].columns, audit.different[0].values, strict=True))
     named = {
-        "calibrated": {key for key, each in zip(keys, audit.segments, strict=True) if each.p_value <= ALPHA},
-        "beyond": {key for key, each in zip(keys, audit.segments, strict=True) if each.p_beyond <= ALPHA},
+        "gap": {key for key, each in zip(keys, audit.segments, strict=True) if each.p_value <= ALPHA},
+        "difference": {
+            key for key, each in zip(keys, audit.segments, strict=True) if each.p_difference <= ALPHA
+        },
         "unadjusted": {key for key, p in normal.items() if p <= ALPHA},
         "bonferroni": {key for key, p in normal.items() if p * len(normal) <= ALPHA},
     }
@@ -143,6 +149,27 @@ def study(kinds, sets, **options):
             first = np.mean([firsts.get(method) == odd for _, firsts, _ in found])
             results[kind, method] = any_named, with_odd, others, first, found[0][2]
     return results
+
+
+def intersection(sets, shift, rows=8000, n_resamples=9999):
+    """Return shares of data sets in which the scores of women over 80 alone are too low, by `shift`.
+
+    For each reading: those in which any calibrated segment is named, "sex = M", and women over 80.
+    """
+    readings, shares = ("gap", "difference"), np.zeros((2, 3))
+    for seed in range(sets):
+        rng = np.random.default_rng(seed)
+        sex, age = rng.choice(["F", "M"], rows), rng.choice(["<40", "40-60", "60-80", ">80"], rows)
+        region, score = rng.choice(["a", "b", "c"], rows), rng.beta(2, 5, rows)
+        log_odds = np.log(score / (1 - score)) + shift * ((sex == "F") & (age == ">80"))
+        outcome, table = rng.random(rows) < 1 / (1 + np.exp(-log_odds)), {"sex": sex, "age": age}
+        audit = calibrant.audit(outcome, score, table | {"region": region}, rng=seed, n_resamples=n_resamples)
+        for k, named in enumerate((audit.miscalibrated, audit.different)):
+            values = [dict(zip(each.columns, each.values, strict=True)) for each in named]
+            off = [each.get("sex", "F") == "F" and each.get("age", ">80") == ">80" for each in values]
+            women = {"sex": "F", "age": ">80"}
+            shares[k] += (not shift and bool(off)) or not all(off), {"sex": "M"} in values, women in values
+    return dict(zip(readings, (shares / sets).tolist(), strict=True))
 
 
 def many_outcomes(design, sets=2000, rows=ROWS, columns=COLUMNS):
@@ -203,7 +230,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for name in ("clusters", "time", "mcgrad", "many"):
+    for name in ("clusters", "time", "mcgrad", "many", "intersection"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--kinds", nargs="+", choices=[*KINDS, *ODD_KINDS], default=list(KINDS))
     parser.add_argument("--share", type=float, default=1.0)
@@ -215,6 +242,13 @@ def main():
         for design in range(max(1, round(5 * given.share))):
             rate, size = many_outcomes(design)
             print(f"design {design}, {size} segments, 2000 outcomes: {rate:.4f}", flush=True)
+        return
+    if given.intersection:
+        sets = max(2, round(200 * given.share))
+        for shift in (0.0, 1.0):
+            for reading, (calibrated, men, women) in intersection(sets, shift).items():
+                rates = f"any calibrated {calibrated:.3f}, sex = M {men:.3f}, women over 80 {women:.3f}"
+                print(f"shift {shift:g}, {reading:10}: {rates}", flush=True)
         return
     sets = max(2, round(400 * given.share))
     options = {"mcgrad": given.mcgrad}

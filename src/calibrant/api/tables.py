@@ -148,10 +148,11 @@ def audit(
     percent: bool = False,
     missing: Literal["raise", "drop"] = "raise",
 ) -> SegmentAudit:
-    """Find the segments of rows in which the scores are off, with control of the family-wise error rate.
+    """Find the segments of rows that are miscalibrated, with control of the family-wise error rate.
 
-    Each segment is tested twice: against calibrated scores, and against one common recalibration of all rows.
-    The second test tells which segments differ from the others, also where all scores are off.
+    Each segment has two readings. Its own calibration gap says whether its scores are off: only this gap
+    makes a segment miscalibrated. The difference from one common recalibration of all rows says what would be
+    left of the gap after that. A segment that is calibrated differs where others are miscalibrated.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ def audit(
     Returns
     -------
     SegmentAudit
-        The segments, those with the strongest evidence of a difference first.
+        The segments, those whose gap is certainly the largest first.
 
     See Also
     --------
@@ -197,7 +198,9 @@ def audit(
     >>> odd = (country == "FR") & (device == "app")
     >>> outcome = rng.random(20_000) < np.where(odd, np.minimum(1.5 * score, 1), 0.5 * score)
     >>> result = calibrant.audit(outcome, score, {"country": country, "device": device})
-    >>> result.segments[0].name, round(result.segments[0].beyond.value, 2)
+    >>> len(result.miscalibrated), len(result.segments)
+    (10, 11)
+    >>> result.different[0].name, round(result.different[0].difference.value, 2)
     ('country = FR, device = app', 0.08)
     """
     from calibrant.curves import rename_classes

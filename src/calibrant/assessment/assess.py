@@ -100,7 +100,7 @@ class AssessmentInputs:
     data: Predictions | None = None  # the rows, where they are at hand
     decision: tuple[CalibrationTask, Cost] | None = None  # what acting on the scores is asked to cost
     # What a common recalibration leaves of the mean gaps of groups, from a seed.
-    beyond: Callable[[int], Mapping[str, MeanGap]] | None = None
+    differences: Callable[[int], Mapping[str, MeanGap]] | None = None
 
 
 @one_blas_thread()
@@ -136,7 +136,7 @@ def assess_predictions(
         seen=facts_from_rows(data, names, headline),
         data=data,
         decision=None if cost is None else deciding(data, cost, labels=labels),
-        beyond=None if groups is None else partial(_beyond_recalibration, data, curve_task, *groups, level),
+        differences=None if groups is None else partial(_differences, data, curve_task, *groups, level),
     )
     return rename_classes(_assemble(material, level, **options), renamed)
 
@@ -252,7 +252,7 @@ def _assemble(
         other_classes=others,
         by_group=_rows_of_groups(
             material.groups, _refined(material.groups, all_of("group"), options), level,
-            done.get(("beyond", None), {}),
+            done.get(("differences", None), {}),
         ),
         balance=balance, accuracy=accuracy, scores=scores()[0], cautions=(), rows=material.rows,
         n=estimates[headline.notion.name].n, classes=names,
@@ -310,8 +310,8 @@ def _jobs(
             jobs["clinical", None] = partial(clinical_of, task, level=level, seed=seed)
     for k, group in enumerate(material.groups):
         jobs["group", k] = partial(_of_group, group, len(material.groups), options)
-    if material.beyond is not None:
-        jobs["beyond", None] = partial(material.beyond, seed)
+    if material.differences is not None:
+        jobs["differences", None] = partial(material.differences, seed)
     jobs["probability_transfer", None] = partial(probability_transfer_of, material.tasks[0])
     if material.decision is not None:
         jobs["decision", None] = partial(Decision.of, *material.decision, level=level, seed=seed)
@@ -376,7 +376,7 @@ def _groups_of(
 
 def _rows_of_groups(
     groups: Sequence[AssessedGroup], estimates: Sequence[Estimate], level: float,
-    beyond: Mapping[str, MeanGap],
+    differences: Mapping[str, MeanGap],
 ) -> tuple[SubgroupResult, ...]:  # fmt: skip
     """Return the groups, each by itself, the worst first; the worst have curves."""
     adjusted = false_discovery([result.p_value for result in estimates])
@@ -394,11 +394,11 @@ def _rows_of_groups(
         counts, curve = _counts(task.each(), result.n), curves.get(k)
         assert not isinstance(curve, ByClass)
         row = groups[k].name, float(groups[k].rows), *counts, result, adjusted[k], gap, curve
-        rows.append(SubgroupResult(*row, beyond=beyond.get(groups[k].name), ratio=ratio))
+        rows.append(SubgroupResult(*row, difference=differences.get(groups[k].name), ratio=ratio))
     return tuple(rows)
 
 
-def _beyond_recalibration(
+def _differences(
     data: Predictions, task: CalibrationTask, values: list[Any], codes: Array, level: float, seed: int
 ) -> dict[str, MeanGap]:
     """Return what one recalibration of all rows leaves of the mean gaps of groups that are not too small."""
@@ -414,7 +414,7 @@ def _beyond_recalibration(
     segments, _ = audited_segments(
         problem, [table], data.cluster, level, BEYOND_DATA_SETS, np.random.default_rng(seed)
     )
-    return {segment.values[0]: segment.beyond for segment in segments}
+    return {segment.values[0]: segment.difference for segment in segments}
 
 
 def _mean_gap(problem: ScoreData, adjustment: ClusterAdjustment, result: Estimate) -> MeanGap:

@@ -125,10 +125,10 @@ class SubgroupResult(Serializable):
         The mean gap, at the level of the estimate; None where several scores a row are compared.
     curve : ReliabilityCurve or None
         The curve of one of the worst 12 groups; those of classes are in `Assessment.curves`.
-    beyond : MeanGap or None
-        The part of the mean gap of a group that one common recalibration of all rows does not explain; the
-        intervals of all groups hold together. None for groups of fewer than 30 rows, for several
-        scores a row, and where the rows are not known.
+    difference : MeanGap or None
+        Difference from the common recalibration: the part of the mean gap of a group that one recalibration
+        of all rows does not explain; the intervals of all groups hold together. None for groups of fewer than
+        30 rows, for several scores a row, and where the rows are not known.
     ratio : IntervalEstimate or None
         O:E ratio of a group, at the level of the estimate. None for classes, and for several scores a row.
     """
@@ -141,7 +141,7 @@ class SubgroupResult(Serializable):
     p_adjusted: Probability
     gap: MeanGap | None = None
     curve: ReliabilityCurve | None = None
-    beyond: MeanGap | None = None
+    difference: MeanGap | None = None
     ratio: Annotated[IntervalEstimate, IntervalBounds(0)] | None = None
 
     def off(self, level: float) -> bool:

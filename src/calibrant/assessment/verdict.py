@@ -370,7 +370,7 @@ def _recalibration(assessment: Assessment) -> tuple[str, str | None]:
 
 def _left_off(assessment: Assessment) -> dict[str, MeanGap]:
     """Return mean gaps of groups that one recalibration of all rows leaves too large, the largest first."""
-    gaps = {text.row_name(row): row.beyond for row in assessment.by_group if row.beyond is not None}
+    gaps = {text.row_name(row): row.difference for row in assessment.by_group if row.difference is not None}
     off = [name for name, gap in gaps.items() if max(gap.low, -gap.high) > assessment.tolerance]
     return {name: gaps[name] for name in sorted(off, key=lambda name: -abs(gaps[name].value))}
 

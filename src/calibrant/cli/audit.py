@@ -53,10 +53,10 @@ def audit(
     file: str, depth: int, min_rows: int, max_gap: float | None, markdown: bool, out: Path | None,
     as_json: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Find the segments in PATH that are miscalibrated, and those that differ from the others.
+    """Find the segments in PATH that are miscalibrated.
 
-    Each segment is tested for calibration, and for calibration after one common recalibration of all
-    rows. P-values and intervals are adjusted for the number of segments.
+    A segment is called miscalibrated for its own gap only. The difference from one common recalibration of
+    all rows is reported beside it. P-values and intervals are adjusted for the number of segments.
 
     \b
     Examples:

@@ -23,7 +23,7 @@ from calibrant.tasks import CalibrationTask, Notion, get_notion
 DESCRIBED, SHOWN = 5, 15
 NUMBERS = (
     *("rows", "observed", "expected", "gap", "gap_low", "gap_high", "p_value"),
-    *("beyond", "beyond_low", "beyond_high", "p_beyond", "pooled"),
+    *("difference", "difference_low", "difference_high", "p_difference", "pooled"),
 )
 
 
@@ -34,7 +34,7 @@ class SegmentAudit(Page, Serializable):
     Attributes
     ----------
     segments : tuple of Segment
-        The segments, those with the strongest evidence of a gap beyond the common recalibration first.
+        The segments, those whose gap is certainly the largest first: by the end of the interval next to 0.
     columns : tuple of str
         Columns of which the segments are made.
     notion, label
@@ -90,29 +90,51 @@ class SegmentAudit(Page, Serializable):
     _drawn_by, _page_by = "segments", "segments_page"
 
     @property
+    def miscalibrated(self) -> tuple[Segment, ...]:
+        """Segments whose own gap is not 0, at the family-wise error rate."""
+        return tuple(each for each in self.segments if each.p_value <= 1 - self.level)
+
+    @property
     def different(self) -> tuple[Segment, ...]:
-        """Segments with a gap that the common recalibration does not explain."""
-        return tuple(each for each in self.segments if each.p_beyond <= 1 - self.level)
+        """Segments that differ from the common recalibration, the largest first; they can be calibrated."""
+        different = [each for each in self.segments if each.p_difference <= 1 - self.level]
+        return tuple(sorted(different, key=lambda each: -each.difference.certain))
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What was found, and the segments that differ most, one sentence each."""
-        size, off = len(self.segments), sum(each.p_value <= 1 - self.level for each in self.segments)
-        headline = f"{len(self.different)} of {counted(size, 'segment')} differ from the common recalibration"
+        """What was found: the miscalibrated segments, and those that differ, one sentence each."""
+        off, total = self.miscalibrated, counted(len(self.segments), "segment")
         overall = f"the mean gap of all rows is {points(self.observed - self.expected, '+')} points"
-        first = f"{headline}; calibration is rejected for {off}, and {overall}."
-        return first, *map(self._sentence, self.different[:DESCRIBED])
+        if off:
+            gaps = sorted(each.gap.value for each in off)
+            ends = " to ".join(dict.fromkeys(points(gap, "+") for gap in (gaps[0], gaps[-1])))
+            verb, noun = ("is", "a gap") if len(off) == 1 else ("are", "gaps")
+            first = f"{len(off)} of {total} {verb} miscalibrated, with {noun} of {ends} points; {overall}."
+        else:
+            first = f"Calibration is rejected for none of {total}; {overall}."
+        last = []
+        if self.different:
+            last = [f"Different from one common recalibration of all rows: {few_of(self._named)}."]
+        return first, *map(self._sentence, off[:DESCRIBED]), *last
 
     def _sentence(self, each: Segment) -> str:
-        words = get_notion(self.notion).reading
-        side = "low" if each.beyond.value > 0 else "high"
-        p = p_value(each.p_beyond, 1 / (1 + self.n_resamples))
+        words, side = get_notion(self.notion).reading, "low" if each.gap.value > 0 else "high"
+        p = p_value(each.p_value, 1 / (1 + self.n_resamples))
         return (
-            f"{each.name}: {words.score}s are too {side} by {points(abs(each.beyond.value))} points beyond "
-            f"the common recalibration ({_ends(each.beyond)}; adjusted {p}); "
-            f"{words.frequency} {points(each.observed)} %, mean {words.score} {points(each.expected)} %, "
-            f"{counted(each.rows, 'row')}."
+            f"{each.name}: {words.score}s are too {side} by {points(abs(each.gap.value))} points "
+            f"({_ends(each.gap)}; adjusted {p}); {words.frequency} {points(each.observed)} %, "
+            f"mean {words.score} {points(each.expected)} %, {counted(each.rows, 'row')}."
         )
+
+    @property
+    def _named(self) -> list[str]:
+        """The segments that differ, each with the size of its difference."""
+        least = 1 / (1 + self.n_resamples)
+        return [
+            f"{each.name} ({points(each.difference.value, '+')} points, adjusted "
+            f"{p_value(each.p_difference, least)})"
+            for each in self.different
+        ]
 
     def verdict(self, limit: float) -> tuple[str, str]:
         """Return whether all gaps are within a limit ("pass"), one is not ("fail"), or neither is known.
@@ -137,37 +159,37 @@ class SegmentAudit(Page, Serializable):
         rows = []
         for each in self.segments:
             values = dict(zip(each.columns, each.values, strict=True))
-            tests = (*each.gap[:3], each.p_value, *each.beyond[:3], each.p_beyond, each.pooled)
+            tests = (*each.gap[:3], each.p_value, *each.difference[:3], each.p_difference, each.pooled)
             rows.append((*map(values.get, self.columns), each.rows, each.observed, each.expected, *tests))
         names = (*self.columns, *NUMBERS)
         return data_frame({name: [row[k] for row in rows] for k, name in enumerate(names)})
 
     def to_markdown(self) -> str:
         """Return a Markdown table of all segments."""
-        head = ["segment", "rows", "gap", "interval", "p", "beyond", "interval", "p", "pooled"]
+        head = ["segment", "rows", "gap", "interval", "p", "difference", "interval", "p", "pooled"]
         return markdown_of(head, map(self._row, self.segments), 1)
 
     def __repr__(self) -> str:
-        summary = f"{len(self.different)} of {len(self.segments)} differ"
+        summary = f"{len(self.miscalibrated)} of {len(self.segments)} miscalibrated"
         return f"SegmentAudit({summary}; {', '.join(self.columns)}, depth {self.depth})"
 
     def _row(self, each: Segment) -> list[str]:
         cells = [each.name, count(each.rows)]
-        for gap, p in ((each.gap, each.p_value), (each.beyond, each.p_beyond)):
+        for gap, p in ((each.gap, each.p_value), (each.difference, each.p_difference)):
             p_text = p_value(p, 1 / (1 + self.n_resamples))[2:].removeprefix("= ")
             cells += [points(gap.value, "+"), _ends(gap), p_text]
         return [*cells, points(each.pooled, "+")]
 
     def _printed(self) -> Iterator[Block]:
         yield from self.sentences
-        shown = [[row[k] for k in (0, 1, 2, 5, 6, 7)] for row in map(self._row, self.segments[:SHOWN])]
-        yield Table(["segment", "rows", "gap", "beyond", "interval", "p"], shown, names=1)
+        shown = [row[:6] for row in map(self._row, self.segments[:SHOWN])]
+        yield Table(["segment", "rows", "gap", "interval", "p", "difference"], shown, names=1)
         if (more := len(self.segments) - SHOWN) > 0:
-            yield f"{more:,} segments with weaker evidence are not shown; to_frame() has all."
+            yield f"{more:,} segments with smaller certain gaps are not shown; to_frame() has all."
         yield "gap", f"{get_notion(self.notion).reading.frequency} minus score, in points"
-        yield "beyond", "part of the gap that one common recalibration of all rows does not explain"
-        yield "interval", f"simultaneous for all segments, {percent(self.level)}"
-        yield "p", "H0: calibrated after the common recalibration; adjusted for all segments"
+        yield "interval", f"of the gap, simultaneous for all segments, {percent(self.level)}"
+        yield "p", "H0: the scores are calibrated in the segment; adjusted for all segments"
+        yield "difference", "part of the gap that one common recalibration of all rows does not explain"
         yield "notion", about(self.notion, self.label)
         yield from self.cautions
 

@@ -72,6 +72,11 @@ class MeanGap(NamedTuple):
     high: Annotated[float, Bounds(-1, 1, slack=ROUNDING)]
     expected: Probability
 
+    @property
+    def certain(self) -> float:
+        """Distance of the interval from 0; below 0 where it contains 0."""
+        return max(self.low, -self.high)
+
     def _check_fields(self) -> None:
         """Refuse an interval that does not hold the gap."""
         check_order(self, "low", "value", "high")

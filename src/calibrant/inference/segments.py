@@ -1,8 +1,10 @@
 """Audit of overlapping segments: the mean calibration gap of each, with control of the family-wise error.
 
-Two tests for each segment. H0 of the first: the scores are calibrated. H0 of the second: one common
-recalibration of all rows makes them calibrated in the segment. The common curve is the default calibrator,
-corrected in bins of the score so that no residual is left in any; the second test allows for that fit.
+Two tests for each segment. H0 of the first: the scores are calibrated in the segment. H0 of the second: one
+common recalibration of all rows makes them calibrated in the segment. A segment that is calibrated can differ
+from the common recalibration, because that allows for the gaps of other segments; so only the first test says
+that a segment is miscalibrated. The common curve is the default calibrator, corrected in bins of the score so
+that no residual is left in any; the second test allows for that fit.
 
 The sum of the residuals of a segment is compared with a binomial count that has its variance and its third
 cumulant under H0. This gives a normal score, and the interval of the gap by inversion (the equal-tailed
@@ -56,15 +58,17 @@ class Segment(Printed, Serializable):
     observed, expected : float
         Mean outcome and mean score.
     gap : MeanGap
-        Frequency minus score. The intervals of all segments hold together.
+        The segment's own calibration gap, frequency minus score. The intervals of all segments hold together.
     p_value : float
-        H0: the scores are calibrated. Adjusted for the number of segments (family-wise error rate).
-    beyond : MeanGap
-        The part of the gap that one common recalibration of all rows does not explain; as `gap`.
-    p_beyond : float
+        H0: the scores are calibrated in the segment. Adjusted for the number of segments (family-wise error
+        rate).
+    difference : MeanGap
+        Difference from the common recalibration: the part of the gap that one recalibration of all rows does
+        not explain. A calibrated segment differs where other segments are miscalibrated. Intervals as `gap`.
+    p_difference : float
         H0: scores that are recalibrated together are calibrated in the segment. Adjusted as `p_value`.
     pooled : float
-        The gap, with the part beyond the common recalibration shrunk by how well it is known.
+        The gap, with the difference from the common recalibration shrunk by how well it is known.
 
     See Also
     --------
@@ -87,8 +91,8 @@ class Segment(Printed, Serializable):
     expected: Probability
     gap: MeanGap
     p_value: Probability
-    beyond: MeanGap
-    p_beyond: Probability
+    difference: MeanGap
+    p_difference: Probability
     pooled: Annotated[float, Bounds(-1, 1)]
 
     @property
@@ -99,7 +103,8 @@ class Segment(Printed, Serializable):
 
     def _printed(self) -> Iterator[Block]:
         yield "segment", self.name
-        for title, gap, p in (("gap", self.gap, self.p_value), ("beyond", self.beyond, self.p_beyond)):
+        readings = ("gap", self.gap, self.p_value), ("difference", self.difference, self.p_difference)
+        for title, gap, p in readings:
             ends = f"{points(gap.low, '+')} to {points(gap.high, '+')}"
             yield title, f"{points(gap.value, '+')} points ({ends}); adjusted {p_value(p, 1e-4)}"
         yield "rows", count(self.rows)
@@ -201,7 +206,7 @@ def audited_segments(
     sample: Sample, tables: Sequence[SegmentTable], cluster: Array | None, level: float, n_resamples: int,
     rng: np.random.Generator,
 ) -> tuple[tuple[Segment, ...], float | None]:  # fmt: skip
-    """Return all segments, the strongest evidence first, and the intra-cluster correlation of clusters."""
+    """Return all segments, the largest certain gap first, and the intra-cluster correlation of clusters."""
     score, outcome = sample.score.astype(np.float64), np.asarray(sample.outcome, dtype=np.float64)
     weight = np.ones(len(score)) if sample.weight is None else sample.weight.astype(np.float64)
     curve, counts = auto(BinaryProblem(sample)).probability(score), sample.counts or sample.weight is None
@@ -245,17 +250,19 @@ def audited_segments(
         rank = min(int(np.ceil(level * (n_resamples + 1))), n_resamples)
         gaps.append(tests[k].gap(float(largest[rank - 1]), flat[5]))
     known = 1 - _shrinkage(scores[1], tests[1])
-    pooled = [gap.value - k * beyond.value for k, gap, beyond in zip(known.tolist(), *gaps, strict=True)]
+    pooled = [
+        gap.value - k * difference.value for k, gap, difference in zip(known.tolist(), *gaps, strict=True)
+    ]
     expected, observed = flat[3:5] / flat[5]
     keys = [(table.columns, *each) for table in tables for each in zip(table.values, table.rows, strict=True)]
     columns = observed.tolist(), expected.tolist(), gaps[0], p_values[0], gaps[1], p_values[1], pooled
     segments = [
-        Segment(names, values, int(rows), y, s, gap, p, beyond, p_beyond, min(max(mean, -1.0), 1.0))
-        for (names, values, rows), y, s, gap, p, beyond, p_beyond, mean in zip(keys, *columns, strict=True)
+        Segment(names, values, int(rows), y, s, gap, p, difference, p_other, min(max(mean, -1.0), 1.0))
+        for (names, values, rows), y, s, gap, p, difference, p_other, mean in zip(keys, *columns, strict=True)
     ]
-    # Rounded, so that rounding errors do not decide between equal scores.
-    order = sorted(range(len(keys)), key=lambda k: (-round(abs(float(scores[1][k])), 6), keys[k][:2]))
-    return tuple(segments[k] for k in order), correlation
+    # Rounded, so that rounding errors do not decide between equal gaps.
+    order = sorted(segments, key=lambda each: (-round(each.gap.certain, 9), each.columns, each.values))
+    return tuple(order), correlation
 
 
 def _score_bins(score: Array, variance: Array, information: float) -> tuple[Array, int]:
@@ -339,6 +346,8 @@ def _largest(
     test: EquivalentCount, correlation: Array, size: int, rng: np.random.Generator, *, whole: bool
 ) -> Array:
     """Return the largest absolute normal scores of simulated data sets, in order."""
+    order = _order_by_content(test, correlation)
+    test, correlation = EquivalentCount(*(each[order] for each in test)), correlation[np.ix_(order, order)]
     root = np.linalg.cholesky(correlation).T.astype(np.float32)
     steps = test.steps() if whole else {}
     largest = []
@@ -349,6 +358,15 @@ def _largest(
             z[:, k] = score[np.searchsorted(between, z[:, k])]
         largest.append(np.abs(z).max(axis=1))
     return np.sort(np.concatenate(largest)).astype(np.float64)
+
+
+def _order_by_content(test: EquivalentCount, correlation: Array) -> Array:
+    """Return an order of segments by their sums, so that random numbers do not depend on their names."""
+    rows = test.rows / test.rows.max()
+    squares = np.einsum("ij,ij,j->i", correlation, correlation, rows)
+    keys = [test.total, test.rows, test.rate, test.unit, correlation @ rows, squares]
+    # Rounded, because sums in another order of the rows have other last digits.
+    return np.lexsort([np.round(key / max(np.abs(key).max(), 1e-300), 9) for key in keys])
 
 
 def _shrinkage(z: Array, test: EquivalentCount) -> Array:

@@ -174,9 +174,9 @@ def _sizes(n: Sequence[float]) -> list[str]:
     return ["n" if integers else "effective n", *(grouped(round(rows)) for rows in n)]
 
 
-def segments(audit: SegmentAudit, ax: Axes | None = None, *, beyond: bool = True, most: int = 20,
+def segments(audit: SegmentAudit, ax: Axes | None = None, *, difference: bool = False, most: int = 20,
              figsize: Size = None) -> Axes:  # fmt: skip
-    """Draw signed gaps of the segments with the strongest evidence, with their simultaneous intervals.
+    """Draw the gaps of the segments whose gaps are certainly the largest, with simultaneous intervals.
 
     Parameters
     ----------
@@ -184,8 +184,8 @@ def segments(audit: SegmentAudit, ax: Axes | None = None, *, beyond: bool = True
         What to draw, in its order.
     ax, figsize : Axes, pair of floats, optional
         Where to draw; otherwise one new figure, of this size.
-    beyond : bool
-        Whether to draw the part of the gaps that the common recalibration does not explain.
+    difference : bool
+        Whether to draw the differences from the common recalibration instead of the gaps of the segments.
     most : int
         Number of segments.
 
@@ -206,11 +206,11 @@ def segments(audit: SegmentAudit, ax: Axes | None = None, *, beyond: bool = True
     >>> ax = calibrant.plot.segments(audit)
     """
     shown = audit.segments[:most]
-    gaps = [each.beyond if beyond else each.gap for each in shown]
+    gaps = [each.difference if difference else each.gap for each in shown]
     sizes, names = _sizes([each.rows for each in shown]), [each.name for each in shown]
     ax = _gaps(names, gaps, sizes, audit.level, len(audit.segments), ax, figsize)
-    if beyond:
-        ax.set_xlabel("gap beyond the common recalibration")
+    if difference:
+        ax.set_xlabel("difference from the common recalibration")
     return ax
 
 

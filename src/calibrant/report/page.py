@@ -91,7 +91,7 @@ def page(assessment: Assessment) -> str:
 
 def segments_page(audit: SegmentAudit) -> str:
     """Return an audit of segments as the text of one page."""
-    limit = max(max(abs(each.beyond.low), abs(each.beyond.high)) for each in audit.segments[:DRAWN])
+    limit = max(max(abs(each.gap.low), abs(each.gap.high)) for each in audit.segments[:DRAWN])
     reading = get_notion(audit.notion).reading
     return _rendered("segments.html.j2", a=audit, reading=reading, limit=limit, most=DRAWN)
 

@@ -77,7 +77,7 @@ def test_no_error_is_below_the_mean_difference_printed_beside_it(assessed):
         stored = json.loads(found.to_json())
         assert set(stored["balance"]) == {"n", "observed", "expected", "difference", "low", "high"}
         assert set(stored["by_group"][0]) == {
-            "name", "rows", "observed", "expected", "p_adjusted", "estimate", "gap", "curve", "beyond",
+            "name", "rows", "observed", "expected", "p_adjusted", "estimate", "gap", "curve", "difference",
             "ratio",
         }  # fmt: skip
     assert raw_above > 20  # the raw difference is often larger

@@ -43,8 +43,8 @@ def test_gaps_beyond_the_common_curve_are_those_of_a_loop_over_rows():
     for key, each in keyed(audit).items():
         total = weight[loops[key]].sum()
         residual, variance, third = oracle.beyond(loops[key], outcome, curve, bins.tolist(), weight)
-        assert each.beyond.value == pytest.approx(residual / total, abs=1e-6)
-        limits.append(each.beyond.expected * total / np.sqrt(variance))
+        assert each.difference.value == pytest.approx(residual / total, abs=1e-6)
+        limits.append(each.difference.expected * total / np.sqrt(variance))
         unit = sum(weight[i] ** 3 * curve[i] * (1 - curve[i]) for i in loops[key])
         unit /= sum(weight[i] ** 2 * curve[i] * (1 - curve[i]) for i in loops[key])
         tail = stats.norm.cdf(-limits[-1])
@@ -52,7 +52,7 @@ def test_gaps_beyond_the_common_curve_are_those_of_a_loop_over_rows():
         trials = variance / unit**2 / rate / (1 - rate)
         count = trials * rate + residual / unit
         low = (stats.beta(count + 0.5, trials - count + 0.5).ppf(tail) - rate) * trials * unit / total
-        assert each.beyond.low == pytest.approx(low, abs=1e-4)
+        assert each.difference.low == pytest.approx(low, abs=1e-4)
     assert np.ptp(limits) < 1e-4
 
 
@@ -76,11 +76,11 @@ def compared(first, second, names=lambda key: key, tolerance=0.04):
     assert {*keyed(first)} == {*others}
     for key, each in keyed(first).items():
         other = others[key]
-        assert (each.rows, *each.gap[:1], *each.beyond[:1]) == pytest.approx(
-            (other.rows, *other.gap[:1], *other.beyond[:1]), abs=1e-9
+        assert (each.rows, *each.gap[:1], *each.difference[:1]) == pytest.approx(
+            (other.rows, *other.gap[:1], *other.difference[:1]), abs=1e-9
         )
         assert each.p_value == pytest.approx(other.p_value, abs=tolerance)
-        assert each.p_beyond == pytest.approx(other.p_beyond, abs=tolerance)
+        assert each.p_difference == pytest.approx(other.p_difference, abs=tolerance)
 
 
 def test_too_many_segments_are_refused(monkeypatch):

@@ -234,10 +234,10 @@ def test_a_group_that_a_common_recalibration_leaves_off_is_named():
     label = rng.random(n) < np.where(country == "ng", true + 0.1, true)
     found = calibrant.assess(label, score, groups=country)
     assert found.verdict.finding == "error"
-    gaps = {row.name: row.beyond for row in found.by_group}
+    gaps = {row.name: row.difference for row in found.by_group}
     assert gaps["ng"].low < 0.1 < gaps["ng"].high
     assert f"That leaves ng too low by {100 * gaps['ng'].value:.1f} points" in found.verdict.action
     assert found.verdict.action.endswith("calibrate it on its own rows.")
     assert type(found).from_json(found.to_json()).verdict.action == found.verdict.action
     for segment in calibrant.audit(label, score, {"c": country}, n_resamples=1999).segments:
-        assert gaps[segment.values[0]][:3] == pytest.approx(segment.beyond[:3], abs=0.002)
+        assert gaps[segment.values[0]][:3] == pytest.approx(segment.difference[:3], abs=0.002)

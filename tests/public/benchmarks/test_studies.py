@@ -437,9 +437,13 @@ def test_the_study_of_audits(monkeypatch, capsys):
     audit = study("audit")
     monkeypatch.setattr(audit, "ROWS", 1500)
     results = audit.study(("calibrated", "odd-shifted"), 3, rows=1500, columns=3, n_resamples=199)
-    assert results["calibrated", "unadjusted"][0] >= results["calibrated", "calibrated"][0]
-    assert results["odd-shifted", "calibrated"][0] == 1
-    assert results["calibrated", "beyond"][4] > 15
+    assert results["calibrated", "unadjusted"][0] >= results["calibrated", "gap"][0]
+    assert results["odd-shifted", "gap"][0] == 1
+    assert results["calibrated", "difference"][4] > 15
+    for shift in (0.0, 1.0):
+        shares = audit.intersection(3, shift, rows=4000, n_resamples=199)
+        assert shares["gap"][1] == 0
+        assert shares["gap"][2] == shift
     audit.show(results, 3)
     clusters = {"rows": 1500, "columns": 2, "cluster": np.arange(1500) // 4, "n_resamples": 199}
     assert audit.study(("shifted",), 2, **clusters)["shifted", "unadjusted"][0] == 1
