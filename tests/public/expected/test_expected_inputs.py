@@ -248,6 +248,15 @@ def test_filters_can_be_named_on_the_command_line(tmp_path):
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.xfail(strict=True, reason="The command line refuses several logs and calls them no sketches.")
+def test_several_logs_on_the_command_line(tmp_path):
+    paths = [
+        harness_log(tmp_path / name / NAME.replace("sums", name), doc={"confidence": 0.8}) for name in "ab"
+    ]
+    result = run("ece", *paths, "--from", "lm-eval")
+    assert result.exit_code == 0, result.output
+
+
 @pytest.mark.xfail(strict=True, reason="The correctness of an answer cannot be a field or a function.")
 @pytest.mark.parametrize("correct", ["graded", lambda sample: sample["doc"]["graded"]])
 def test_correctness_of_answers_by_field_or_function(tmp_path, correct):
