@@ -68,7 +68,7 @@ CELLS_FROM = 1 << 16
 BOOTSTRAP_RESAMPLES = 200
 # Scores listed as levels: decimal digits, and least share and number of the rows that have the score.
 LEVEL_DIGITS, LEVEL_SHARE, LEVEL_ROWS = 4, 0.02, 5
-# Tolerance for rounding of effective sample sizes.
+# Tolerance for rounding of effective sample sizes and of shares of rows.
 ROUNDING = 1e-6
 # Names of the arrays of a curve with one entry for each score.
 ARRAYS = ("score", "value", "point", "low", "high", "density", "n_eff")
@@ -513,7 +513,8 @@ def _levels(residuals: Residuals) -> Array:
     score = np.round(residuals.score, LEVEL_DIGITS)
     mass, spread = residuals.mass, residuals.spread
     rows = np.divide(mass * mass, spread, out=np.zeros(mass.shape), where=spread > 0)
-    is_level = (mass >= LEVEL_SHARE * residuals.n) & (rows >= LEVEL_ROWS - ROUNDING)
+    smallest = LEVEL_SHARE * residuals.n * (1 - ROUNDING)
+    is_level = (mass >= smallest) & (rows >= LEVEL_ROWS - ROUNDING)
     tolerance = MATCH_DISTANCE * 10.0**-LEVEL_DIGITS
     return np.unique(score[is_level & (np.abs(residuals.score - score) < tolerance)])
 

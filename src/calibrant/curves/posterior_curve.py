@@ -81,7 +81,9 @@ def through_all_scores(
     row_scores = groups.score[
         np.linspace(0, groups.mass.size - 1, min(groups.mass.size, NODES)).astype(np.intp)
     ]
-    score = np.unique(np.concatenate([np.linspace(0, 1, NODES + 1), row_scores, starts, stops]))
+    score = np.unique(np.append(starts, stops))
+    for more in (np.linspace(0, 1, NODES + 1), row_scores):
+        score = _with_others(score, more)
     range_number = np.searchsorted(starts, score, side="right") - 1
     score = score[(range_number >= 0) & (score <= stops[range_number])]
     local = _LocalLines.of(groups, score)
@@ -131,6 +133,17 @@ def beyond_all_scores(
     joined = [np.append(on_curve[has_value], beyond) for on_curve, beyond in parts]
     order = np.argsort(joined[0], kind="stable")
     return Line(*(array[order] for array in joined))
+
+
+def _with_others(score: Array, more: Array) -> Array:
+    """Return increasing scores with those of `more` that differ from them by more than rounding.
+
+    >>> _with_others(np.array([0.1, 0.3]), np.array([0.1 + 1e-16, 0.2]))
+    array([0.1, 0.2, 0.3])
+    """
+    next_above = np.searchsorted(score, more - TOLERANCE)
+    is_other = np.append(score, np.inf)[next_above] > more + TOLERANCE
+    return np.unique(np.append(score, more[is_other]))
 
 
 def _max_distance(n: float) -> float:
