@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ LIMITS = (-0.03, 1.03)  # margin around [0, 1], so that markers at 0 and 1 are n
 COLUMN = 3.3  # inches; a new figure is no narrower, unless figures are set to be
 SPARSE = 1.9  # inches; a panel below has fewer ticks
 MOST = 200  # characters of a name that are measured; more than fit on any axis
+LEGEND_BOX = "legend above"
 CORNERS = ("upper left", "lower right")  # those the diagonal leaves free
 KEY: dict[str, Any] = {"fontsize": "small", "title_fontsize": "small", "frameon": False, "alignment": "left"}
 KEY |= {"labelspacing": 0.3, "handlelength": 1.6, "columnspacing": 1.0}
@@ -144,7 +146,27 @@ def above(ax: Any, entries: Sequence[Any], labels: Sequence[str], **style: Any) 
     settle(ax)
     if width > inches(ax):  # the space of the axis labels is free at the left
         key.set(loc="lower right", bbox_to_anchor=(1, 1))
+    _raise_titles(ax)
     return key
+
+
+def _raise_titles(ax: Any) -> None:
+    """Have matplotlib write titles above the legend: it writes them above all panels within an Axes."""
+    if any(child.get_label() == LEGEND_BOX for child in ax.child_axes):
+        return
+    box = ax.inset_axes((0, 0, 1, 1), label=LEGEND_BOX, visible=False)
+    box.set_in_layout(False)
+    box.set_axes_locator(partial(_legend_position, ax))
+
+
+def _legend_position(panel: Any, _: Any, renderer: Any) -> Any:
+    """Return the position in the figure of the legend of a panel, without its margin at the top."""
+    from matplotlib.transforms import Bbox
+
+    key = panel.get_legend()
+    x0, y0, x1, y1 = (key or panel).get_window_extent(renderer).extents
+    margin = 0.0 if key is None else key.borderpad * key.prop.get_size_in_points() * panel.figure.dpi / 72
+    return Bbox.from_extents(x0, y0, x1, y1 - margin).transformed(panel.figure.transSubfigure.inverted())
 
 
 def handles(ax: Any) -> tuple[list[Any], list[str]]:
