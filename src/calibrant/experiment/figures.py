@@ -239,13 +239,17 @@ def figure1(seed: int = 0) -> Figure:
     curve = partial(calibrant.reliability_curve, labels, score, method="density", bandwidth=0.03)
     plain = curve(kernel="cosine", n_boot=0, band=None)
     band = curve(kernel="gaussian", n_boot=500, band="bootstrap", rng=seed)
+    diagram = calibrant.reliability_diagram(labels, score, binning="uniform:15")
     panels: dict[str, calibrant.ReliabilityCurve | calibrant.ReliabilityDiagram] = {
-        "Reliability diagram, 15 bins": calibrant.reliability_diagram(labels, score, binning="uniform:15"),
-        "Reliability curve, bandwidth 0.03": plain,
-        "Bootstrapped curve, 500 resamples": band,
+        f"Reliability diagram, 15 bins\nbinned ECE {diagram.error:.3f}, 95 % intervals": diagram,
+        f"Reliability curve, bandwidth 0.03\nECE {plain.error:.3f}": plain,
+        f"Bootstrapped curve, 500 resamples\nECE {band.error:.3f}, 95 % band": band,
     }
-    figure = Figure(figsize=(10.5, 4.4), layout="constrained")
+    figure = Figure(figsize=(10.5, 4.9), layout="constrained")
     for ax, (heading, result) in zip(figure.subplots(1, 3), panels.items(), strict=True):
-        result.plot(ax)
+        result.plot(ax, legend=False)
         ax.set_title(heading, size="medium")
+    # The colours of the last panel are those of the first.
+    marks, names = ax.get_legend_handles_labels()
+    figure.legend(marks, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize="small")
     return figure
