@@ -207,13 +207,17 @@ class Result:
     estimates: Array
 
 
+class CannotImport(ValueError):
+    """An estimator, family or distribution of the user is not there or cannot be used."""
+
+
 def import_object(path: str) -> Any:
     """Return what "package.module.attribute" stands for."""
     module, _, attribute = path.rpartition(".")
     try:
         value = getattr(import_module(module), attribute)
     except Exception as error:  # a module that is being written can fail in any way
-        raise ValueError(f"cannot import {path!r}: {type(error).__name__}: {error}") from None
+        raise CannotImport(f"cannot import {path!r}: {type(error).__name__}: {error}") from None
     return value
 
 
@@ -234,7 +238,7 @@ def estimator(name: str, notion: str | None = None) -> Estimator:
     if "." in name.partition(":")[0]:
         value = instance_of(name)
         if not (hasattr(value, "fit") or callable(value)):
-            raise ValueError(f"{name!r} has no method fit(data) and is no function, got {value!r}")
+            raise CannotImport(f"{name!r} has no method fit(data) and is no function, got {value!r}")
         return resolve(value)
     shared = notion is not None and notions.get_notion(notion).classwise
     known = resolve(name, shared=shared)
@@ -249,7 +253,7 @@ def instance_of(path: str) -> Any:
     try:
         return value() if isinstance(value, type) else value
     except Exception as error:
-        raise ValueError(f"cannot make a {path!r}: {type(error).__name__}: {error}") from None
+        raise CannotImport(f"cannot make a {path!r}: {type(error).__name__}: {error}") from None
 
 
 def family(name: str) -> Any:

@@ -25,7 +25,7 @@ import numpy as np
 import calibrant
 from calibrant import inputs
 from calibrant.atomic import csv_text, is_partial_file, write_atomic
-from calibrant.experiment.procedure import STATISTICS, Result, Settings, Task, compute
+from calibrant.experiment.procedure import STATISTICS, CannotImport, Result, Settings, Task, compute
 from calibrant.experiment.truth import Truth
 from calibrant.inputs import parsed_json
 
@@ -192,6 +192,9 @@ class Store:
             yield parsed_json(self.manifest_path.read_text())
         except FileNotFoundError:
             raise ValueError(f"{self.folder} holds no run: there is no {self.manifest_path.name}") from None
+        except CannotImport as error:
+            rule = "the run was made with it, so start the command where it can be imported"
+            raise ValueError(f"{self.folder}: {error}; {rule}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{self.manifest_path} is damaged: {error}") from None
 
