@@ -292,7 +292,8 @@ def table(folder: Path, out: Path | None, reading: str) -> None:
 def claims(folder: Path, out: Path | None) -> None:
     """Check the claims of the paper about its Figure 2 with the run in DIR.
 
-    Prints a Markdown table of the claims, with the result and the numbers for each reading.
+    Prints a Markdown table of the claims, with the result and the numbers for each reading. The run must
+    have at least six distributions, as with --preset quick.
     """
     check_runs([folder], out)
     with working():

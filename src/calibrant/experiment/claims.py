@@ -21,6 +21,8 @@ from calibrant.score_data import Array
 
 TIE, SUPPORT, RESAMPLES = 0.03, 0.75, 200
 SMALL, BINS = 51, (10, 30, "sqrt")
+# Fewer distributions than this agree by chance with a probability above 5 %: 2 * 0.5**5 > 0.05.
+FEWEST = 6
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided by this run"
 OURS = "not claimed"
 TIED, BETTER, WORSE = (
@@ -211,7 +213,19 @@ def statements() -> Iterator[Statement]:
 
 
 def claims(summary: Summary) -> list[Claim]:
-    """Judge the paper's claims by a run; `benchmarks/claims.py` adds what a run cannot decide."""
+    """Judge the paper's claims by a run; `benchmarks/claims.py` adds what a run cannot decide.
+
+    Raises
+    ------
+    ValueError
+        If the run has fewer than six distributions, which would agree by chance.
+    """
+    count = len(set(summary.distributions))
+    if count < FEWEST:
+        raise ValueError(
+            f"claims need a run with at least {FEWEST} distributions, got {count}; "
+            "--preset quick has 9, --preset paper 45"
+        )
     view = cache(partial(View, summary))
     return [statement.judge(summary, view) for statement in statements()]
 

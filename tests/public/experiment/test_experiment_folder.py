@@ -30,6 +30,12 @@ def reference(tmp_path_factory):
     return run(SMALL, tmp_path_factory.mktemp("reference") / "run")
 
 
+@pytest.fixture(scope="module")
+def six_distributions(tmp_path_factory):
+    """A run that is large enough for claims."""
+    return run(replace(TINY, seeds=tuple(range(6))), tmp_path_factory.mktemp("six") / "run")
+
+
 def test_a_run_within_a_run_is_refused(tmp_path):
     def again(done, total, text):
         with pytest.raises(BlockingIOError, match="is in use by another process"):
@@ -81,7 +87,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(reference, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("command", [("figure1", "-o"), ("table", "RUN", "-o"), ("claims", "RUN", "-o")])
-def test_a_full_disk_leaves_the_old_file(tmp_path, reference, monkeypatch, command):
+def test_a_full_disk_leaves_the_old_file(tmp_path, six_distributions, monkeypatch, command):
     out = tmp_path / ("out.csv" if command[0] == "table" else "out.png")
     out.write_text("old")
 
@@ -89,7 +95,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, reference, monkeypatch, comma
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    result = call(*(str(reference.folder) if word == "RUN" else word for word in command), str(out))
+    result = call(*(str(six_distributions.folder) if word == "RUN" else word for word in command), str(out))
     assert result.exit_code == 2, result.output
     assert f"cannot write {out}: No space left on device" in result.stderr
     assert out.read_text() == "old"
