@@ -20,7 +20,7 @@ FOLDER = Path(_FOLDER.name)
 
 
 def _classes(seed, rows, n_classes):
-    """Return labels and scores of a model that is too sure of itself."""
+    """Return labels and scores of an overconfident model."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(0, 1.2, (rows, n_classes))
     true, score = (np.exp(t * logits) for t in (1.0, 1.6))
