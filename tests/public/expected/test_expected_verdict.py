@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy.signal import find_peaks
 from scipy.special import expit, logit
 
 import calibrant
@@ -356,8 +357,10 @@ def test_band_contains_its_line():
     wide = curve.high - curve.low > 0.02
     assert place[wide].min() > 0.1
     assert place[wide].max() < 0.9
+    # The scores have one mode, so a smooth end of the band rises, but for a bend or two.
     for end in (curve.low, curve.high):
-        assert np.sum(np.diff(np.sign(np.diff(end))) != 0) < 15
+        peaks = [find_peaks(side, prominence=0.005)[0].size for side in (end, -end)]
+        assert sum(peaks) <= 4
 
 
 @pytest.mark.xfail(
