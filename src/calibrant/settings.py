@@ -88,7 +88,7 @@ class PriorSettings:
     # Variance of the outcomes
     largest_pilot_bandwidth: float = setting(
         12.0,
-        "Largest bandwidth of the pilot smooth, in rows; it replaces Silverman's rule above about 100 rows.",
+        "Largest bandwidth of the pilot smooth, in rows if half of the outcomes are positive.",
         _ESTIMATOR,
     )
     pilot_variance_weight: float = setting(
@@ -167,9 +167,7 @@ class PriorSettings:
     effects_weight_all_tied: float = setting(
         0.6, "Prior probability of score effects if all rows share scores.", _ESTIMATOR
     )
-    effects_weight_few_tied: float = setting(
-        0.2, "The same if hardly any rows share scores, or if scores look rounded.", _ESTIMATOR
-    )
+    effects_weight_few_tied: float = setting(0.2, "The same if hardly any rows share scores.", _ESTIMATOR)
     visible_correlation: float = setting(
         0.1, "Correlation that the pairs must reveal; otherwise effects get less prior weight.", _ESTIMATOR
     )

@@ -17,11 +17,11 @@ from scipy.integrate import trapezoid
 from calibrant.posterior import dyadic_partition, score_effects, variance_time
 from calibrant.posterior.process import CELLS_PER_ROUGHNESS
 from calibrant.posterior.score_effects import (
+    EXTREME,
     LEAST_REPEATED_SHARE,
     MANY_PAIRS,
     RARE_FACTOR,
     RARE_ROWS,
-    ROUNDING_UNIT,
     SMALLEST_EXPECTED_OUTCOMES,
 )
 from calibrant.posterior.variance_time import PILOT_BANDWIDTH
@@ -97,7 +97,9 @@ def problem(score, outcome):
     n = len(score)
     r = np.bincount(inverse, np.asarray(outcome, dtype=float)) - count * s
     points = min(n, variance_time.PILOT_BLOCKS)
-    width = min(PILOT_BANDWIDTH * (0.75 * n) ** -0.2, PRIOR.largest_pilot_bandwidth / n)
+    rate = np.mean(np.asarray(outcome, dtype=float))
+    largest = PRIOR.largest_pilot_bandwidth / max(4 * rate * (1 - rate), 1e-9)
+    width = min(PILOT_BANDWIDTH * (0.75 * n) ** -0.2, largest / n)
     mean = spread_evenly(np.cumsum(count), r, np.linspace(0, n, points + 1)) * points / n
     basis = cosines(points)
     gain = np.array([triweight(math.pi * width * k) for k in range(points)])
@@ -268,7 +270,7 @@ def coverage(p):
     """Share of the rows at shared scores, without heavy scores and those at 0 or 1; less if none are rare."""
     shared, single, rare = 0, 0, 0
     for s, m in zip(p.score, p.count, strict=True):
-        apart = m > 1 and (m >= PRIOR.heavy_share * p.n or min(s, 1 - s) < ROUNDING_UNIT)
+        apart = m > 1 and (m >= PRIOR.heavy_share * p.n or min(s, 1 - s) < EXTREME)
         shared += m if m > 1 and not apart else 0
         single += m == 1
         rare += m if 1 < m < RARE_ROWS else 0
@@ -342,11 +344,6 @@ class Effects:
         """Prior probability of effects."""
         few, most = PRIOR.effects_weight_few_tied, PRIOR.effects_weight_all_tied
         most = few + (most - few) * self.share
-        levels = [point.scores / point.rows for point in self.points if point.tied]
-        multiples = [s / ROUNDING_UNIT for s in levels]
-        rounded = all(abs(each - round(each)) < 1e-6 for each in multiples)
-        if rounded and len(levels) > score_effects.FEW_SCORES:
-            most = few
         pairs = sum(m * (m - 1) / 2 for m in self.rows[self.tied])
         return most * (1 - math.exp(-pairs * PRIOR.visible_correlation**2 / 2))
 

@@ -418,7 +418,7 @@ class Posterior:
             return False
         ties = self._effects_of(k).ties
         few = ties.mass.size <= MOST_SINGLE_SCORES and ties.share > NEARLY_ALL
-        few = few and not ties.thin and not ties.rounded
+        few = few and not ties.thin
         return bool(few and self.weight[k, 3] > 0.5)
 
     def _effects_of(self, k: int) -> ScoreEffects:

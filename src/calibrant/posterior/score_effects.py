@@ -47,7 +47,7 @@ NEGLIGIBLE, RELEVANT = 0.01, 0.05
 CHUNK_SIZE = 1 << 17
 # Pairs of rows with equal scores from which there are many nodes and all frequency powers.
 MANY_PAIRS = 3000
-# Largest number of distinct scores that are few, and do not look rounded.
+# Largest number of distinct scores that are few.
 FEW_SCORES = 32
 # Rows that share a score, if a data set repeats its scores.
 REPEATED_ROWS = 3
@@ -63,8 +63,8 @@ COPIED_VARIANCE_RATIO = 0.1
 RARE_ROWS = 4.5
 # Unrepeated rows count as repeated up to this many times the rows of rare scores.
 RARE_FACTOR = 2.0
-# Rounded scores are multiples of this; closer to 0 or 1 they do not count as repeated.
-ROUNDING_UNIT = 0.001
+# Scores closer to 0 or 1 do not count as repeated.
+EXTREME = 0.001
 # Share that counts as nearly all: of the rows, those that share their score; of these, those at scores with
 # few rows.
 NEARLY_ALL = 0.9
@@ -163,13 +163,6 @@ class TiedScores:
         return float(self.mass[self.tied].sum())
 
     @property
-    def rounded(self) -> bool:
-        """Whether the scores look like rounded scores of a continuous model."""
-        score = self.score[self.tied]
-        multiple = score / ROUNDING_UNIT
-        return score.size > FEW_SCORES and bool(np.allclose(multiple, np.rint(multiple), atol=1e-6))
-
-    @property
     def thin(self) -> bool:
         """Whether nearly all rows that share a score share it with few others."""
         few = self.tied & (self.rows <= FEW_ROWS)
@@ -179,8 +172,7 @@ class TiedScores:
     def prior(self) -> float:
         """Prior probability of score effects."""
         largest = PRIOR.effects_weight_few_tied
-        if not self.rounded:
-            largest += (PRIOR.effects_weight_all_tied - largest) * self.share
+        largest += (PRIOR.effects_weight_all_tied - largest) * self.share
         return largest * -float(np.expm1(-self.pairs * PRIOR.visible_correlation**2 / 2))
 
     @cached_property
@@ -310,9 +302,7 @@ def repeated_share(mass: Array, score: Array, rows: Array) -> float:
     0.0
     """
     tied = rows > 1 + 1e-6
-    excluded = tied & (
-        (mass >= PRIOR.heavy_share * mass.sum()) | (np.minimum(score, 1 - score) < ROUNDING_UNIT)
-    )
+    excluded = tied & ((mass >= PRIOR.heavy_share * mass.sum()) | (np.minimum(score, 1 - score) < EXTREME))
     if np.all(tied):
         return 1.0
     shared, single = float(mass[tied & ~excluded].sum()), float(mass[~tied].sum())

@@ -115,7 +115,9 @@ def pilot_smooth(flat: Residuals) -> Array:
 
     This pilot estimate of the gap is used only for the variance of the outcomes. Its bandwidth is limited,
     because a wider kernel mixes the variances of scores near 0 or 1 with those of other scores, and the noise
-    that is missed would be attributed to the gap.
+    that is missed would be attributed to the gap. The limit counts events: it is a number of rows if the
+    outcome is as frequent as not, and proportionally more rows if it is rare, so that the kernel does not
+    follow single events.
     """
     from scipy.fft import dct, idct
 
@@ -125,7 +127,9 @@ def pilot_smooth(flat: Residuals) -> Array:
     ranks = mass[:, -1:] * np.linspace(0, 1, points + 1)
     (sums,) = interpolate(ranks, mass, (cumulative_sums(flat.residual),))
     mean = np.diff(sums, axis=-1) * (points / n)[:, None]
-    width = np.minimum(PILOT_BANDWIDTH * (0.75 * n) ** -0.2, PRIOR.largest_pilot_bandwidth / n)
+    rate = np.clip((flat.residual + flat.mass * flat.score).sum(axis=-1) / n, 0.0, 1.0)
+    largest = PRIOR.largest_pilot_bandwidth / np.maximum(4 * rate * (1 - rate), 1e-9)
+    width = np.minimum(PILOT_BANDWIDTH * (0.75 * n) ** -0.2, largest / n)
     # The classes of one data set usually share one bandwidth.
     widths, unique_index = np.unique(width, return_inverse=True)
     gain = np.stack([_gain(float(each), points) for each in widths])

@@ -16,6 +16,7 @@ from calibrant.score_data.cells import Cells
 from calibrant.score_data.layout import FINE
 from calibrant.score_data.loops import sums_in_occupied_cells
 from calibrant.score_data.moments import Array
+from calibrant.score_data.rounding import look_rounded, pairs_are_chance
 from calibrant.score_data.sample import Sample, sums_in_runs
 
 # For at least this many rows, summing by cell is faster than sorting.
@@ -71,9 +72,9 @@ class Residuals:
         else:
             residuals = cls._from_many(data, ties=ties)
         residuals = residuals._ties_pooled()
-        return (
-            residuals if ties else replace(residuals, single_score=np.zeros(residuals.mass.shape, dtype=bool))
-        )
+        if not ties:
+            return replace(residuals, single_score=np.zeros(residuals.mass.shape, dtype=bool))
+        return residuals._without_rounding()
 
     def thinned(self, times: float, noisier: float = 1.0) -> Residuals:
         """Divide the effective number of rows by `times`, with the same frequencies.
@@ -174,6 +175,15 @@ class Residuals:
         fresh[occupied[1:][~tied]] = 1
         return self._pooled_runs(np.cumsum(fresh).reshape(self.mass.shape))
 
+    def _without_rounding(self) -> Residuals:
+        """Treat no score of a problem as shared if its scores look rounded."""
+        shape = (-1, self.mass.shape[-1])
+        flat = [part.reshape(shape) for part in (self.mass, self.score, self.spread, self.single_score)]
+        rounded = np.array([_rounded(*problem) for problem in zip(*flat, strict=True)], dtype=bool)
+        if not rounded.any():
+            return self
+        return replace(self, single_score=self.single_score & ~rounded.reshape(*self.batch, 1))
+
     @classmethod
     def _from_few(cls, sample: Sample) -> Residuals:
         score, outcome, weight = sample.in_order
@@ -261,6 +271,16 @@ def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> 
     discrete = np.where(exact & repeated, w, 0.0).sum(axis=-1) >= DISCRETE * w.sum(axis=-1)
     dominated = (variance <= DOMINATED * width**2) & (w * w > DOMINATED_ROWS * spread)
     return np.asarray(exact | (discrete[..., None] & dominated))
+
+
+def _rounded(mass: Array, score: Array, spread: Array, single_score: Array) -> bool:
+    """Return whether the repeated scores of a problem look rounded."""
+    occupied = (mass > 0) & (spread > 0)
+    score, single, rows = score[occupied], single_score[occupied], mass[occupied] ** 2 / spread[occupied]
+    if not (single & (rows > 1 + 1e-6)).any():
+        return False
+    width = (FINE.high - FINE.low)[FINE.low.searchsorted(score, side="right") - 1]
+    return look_rounded(score[single], rows[single]) or pairs_are_chance(score, rows, single, width)
 
 
 def tied_with_previous(score: Array) -> Array:

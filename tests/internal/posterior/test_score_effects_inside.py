@@ -9,20 +9,20 @@ from scipy.stats import betabinom, binom, norm
 import calibrant
 from calibrant import Bayes
 from calibrant.posterior import score_effects as module
-from calibrant.posterior.score_effects import FEW_SCORES, ScoreEffects, repeated_share
+from calibrant.posterior.score_effects import ScoreEffects, repeated_share
 from calibrant.posterior.variance_time import VarianceTime
 from calibrant.score_data import COARSE, FINE, Cells, Residuals, Sample
 from calibrant.settings import PRIOR
 from oracles.bayes import overlaps
 from weighing import weighted_sample
 
-KINDS = ("lookup", "hundredths", "mixed")
+KINDS = ("lookup", "evenly spaced", "mixed")
 
 
 def scores(kind, n, rng):
-    """Scores that rows share: of a lookup table, rounded, or half of them continuous."""
-    if kind == "hundredths":
-        return rng.beta(0.8, 0.8, n).round(2)
+    """Scores that rows share: of a lookup table, evenly spaced, or half of them continuous."""
+    if kind == "evenly spaced":
+        return (96 * rng.beta(0.8, 0.8, n)).round() / 96
     table = (rng.permutation(FINE.uniform // 2)[:60] + 0.3) / (FINE.uniform // 2)
     score = table[np.minimum(rng.geometric(0.05, n), 60) - 1]
     return np.where(rng.random(n) < 0.5, score, rng.random(n)) if kind == "mixed" else score
@@ -225,7 +225,7 @@ def test_rows_cells_and_merged_cells_share_the_same_scores(kind, n):
     rows, *cells = (posterior(form) for form in forms(*draw(kind, n)))
     for found in cells:
         agree(found, rows)
-    if kind == "hundredths":
+    if kind == "evenly spaced":
         agree(posterior(Cells.of(Sample(*draw(kind, n)), COARSE)), rows)
 
 
@@ -344,14 +344,6 @@ def test_the_prior_fades_in_with_replication():
     assert np.all(np.diff(priors) > 0)
     assert prior(np.repeat(score[:100], 30)) == pytest.approx(PRIOR.effects_weight_all_tied, rel=1e-6)
     assert prior(np.repeat(score[:1500], 2)) == pytest.approx(PRIOR.effects_weight_all_tied, rel=0.01)
-
-
-@pytest.mark.parametrize("levels", [FEW_SCORES, FEW_SCORES + 1, 900])
-def test_effects_of_rounded_scores_are_less_likely(levels):
-    most = PRIOR.effects_weight_few_tied if levels > FEW_SCORES else PRIOR.effects_weight_all_tied
-    score = np.repeat(np.random.default_rng(0).permutation(np.arange(1, 1000))[:levels] / 1000, 20)
-    ties = posterior(Sample(score, np.random.default_rng(1).random(score.size) < score)).effects[0].ties
-    assert ties.prior == pytest.approx(most, rel=1e-6)
 
 
 def test_gaps_in_ranges_are_less_likely_where_rows_share_scores():

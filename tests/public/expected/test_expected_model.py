@@ -35,25 +35,19 @@ def rare(shift, samples=8, n=100_000):
     return np.array(truths), estimates
 
 
-@pytest.mark.xfail(strict=True, reason="The value of rare outcomes with many rows is biased upwards by 25 %.")
 def test_value_of_rare_outcomes_with_many_rows():
     truths, estimates = rare(-0.4)
     # The standard error of this mean is 2 to 3 % of the true value.
     assert np.mean([each.value for each in estimates]) == pytest.approx(truths.mean(), rel=0.12)
 
 
-@pytest.mark.xfail(strict=True, reason="Intervals of rare outcomes with many rows miss the true error.")
 def test_interval_of_rare_outcomes_with_many_rows():
     truths, estimates = rare(-0.4)
     covered = [each.low <= truth <= each.high for truth, each in zip(truths, estimates, strict=True)]
     assert np.sum(covered) >= 5
 
 
-ROUNDED = "Ties that only rounding made are taken for scores that repeat, which widens the interval."
-
-
 @pytest.mark.full
-@pytest.mark.xfail(strict=True, reason=ROUNDED)
 @pytest.mark.parametrize(("n", "decimals"), [(2000, 3), (5000, 4)])
 def test_upper_end_of_scores_written_with_few_decimals(n, decimals):
     ratios = []
@@ -64,7 +58,6 @@ def test_upper_end_of_scores_written_with_few_decimals(n, decimals):
     assert np.exp(np.mean(np.log(ratios))) < 1.3
 
 
-@pytest.mark.xfail(strict=True, reason=ROUNDED)
 def test_verdict_of_calibrated_scores_with_four_decimals():
     y, score = population(1, 5000)
     tolerance = 0.05
@@ -129,7 +122,7 @@ def test_interval_of_a_named_estimator_contains_an_obvious_error(estimator):
 
 @pytest.mark.xfail(strict=True, reason="Calibration is rejected while the interval contains an error of 0.")
 @pytest.mark.parametrize(
-    ("seed", "n", "slope"), [(8, 100, 0.5), (39, 300, 0.5), (4, 300, 0.6), (3, 1000, 0.75), (31, 1000, 0.8)]
+    ("seed", "n", "slope"), [(8, 100, 0.5), (39, 300, 0.5), (4, 300, 0.6), (3, 1000, 0.75)]
 )
 def test_interval_excludes_zero_where_calibration_is_rejected(seed, n, slope):
     found = calibrant.estimate(*population(seed, n, slope=slope))
