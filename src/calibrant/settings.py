@@ -229,15 +229,6 @@ class LogOddsSettings:
     probability_of_unchanged_range: float = setting(
         0.9, "Prior probability that the scores of a final range are unchanged.", _NONE
     )
-    range_shift_sds: tuple[float, ...] = setting(
-        (0.3, 1.0, 0.5, 2.0), "Prior standard deviations of the shift of a range.", _NONE
-    )
-    range_slope_sds: tuple[float, ...] = setting(
-        (0.0, 0.0, 0.3, 0.8), "Prior standard deviations of the slope of a range.", _NONE
-    )
-    range_width_offset: float = setting(
-        0.3, "Added to the standard deviation of log-odds in a range, the unit of its slope.", _NONE
-    )
 
     @property
     def parametric(self) -> "np.ndarray[Any, np.dtype[np.float64]]":

@@ -1,7 +1,7 @@
 """Calibration maps, slow and obvious: by loops over rows, general optimisers and numerical integrals."""
 
 from itertools import product
-from math import exp, log, log1p, sqrt
+from math import exp, log, log1p
 
 import numpy as np
 from scipy.optimize import minimize
@@ -160,14 +160,17 @@ def divisions(first, stop, levels, whole):
         yield left + right, (1 - whole) * a * b
 
 
-def stretch_columns(x, trials, kind):
-    """What a shift and a slope add to the log-odds of a range: ones, and the distance in spreads."""
-    weight = np.array([m * sigmoid(v) * sigmoid(-v) for m, v in zip(trials, x, strict=True)])
-    away = x - (weight @ x) / weight.sum()
-    spread = sqrt(weight @ away**2 / weight.sum()) + 0.3
-    columns = [np.ones(len(x)), np.clip(away / spread, -4, 4)]
-    sizes = [size for size in kind if size > 0]
-    return columns[: len(sizes)], sizes
+def constant_evidence(x, trials, successes):
+    """Log of the average likelihood of one frequency over that of the scores, and the mean log-odds.
+
+    The prior is that of Jeffreys: the angle a is uniform, and the frequency is sin(a)^2.
+    """
+    angle = (np.arange(20_000) + 0.5) * np.pi / 40_000
+    frequency = np.sin(angle) ** 2
+    odds = np.log(frequency) - np.log1p(-frequency)
+    base = successes @ x - trials @ np.logaddexp(0.0, x)
+    likelihood = np.exp(successes.sum() * odds - trials.sum() * np.logaddexp(0.0, odds) - base)
+    return log(likelihood.mean()), float(likelihood @ odds / likelihood.sum())
 
 
 def cells_evidence(x, trials, successes, columns, sizes):

@@ -170,14 +170,9 @@ def by_enumeration(four):
         if (first, stop) not in known:
             part = slice(first, stop)
             logs, means = [np.log(LOG_ODDS.probability_of_unchanged_range)], [x[part]]
-            for kind in zip(LOG_ODDS.range_shift_sds, LOG_ODDS.range_slope_sds, strict=True):
-                columns, sizes = oracle.stretch_columns(x[part], trials[part], kind)
-                log, mean = oracle.cells_evidence(x[part], trials[part], successes[part], columns, sizes)
-                logs.append(
-                    log
-                    + np.log((1 - LOG_ODDS.probability_of_unchanged_range) / len(LOG_ODDS.range_shift_sds))
-                )
-                means.append(mean)
+            log, mean = oracle.constant_evidence(x[part], trials[part], successes[part])
+            logs.append(log + np.log(1 - LOG_ODDS.probability_of_unchanged_range))
+            means.append(np.full(x[part].shape, mean))
             total = np.logaddexp.reduce(logs)
             known[first, stop] = total, np.exp(np.array(logs) - total) @ np.array(means)
         return known[first, stop]
