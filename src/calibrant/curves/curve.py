@@ -367,6 +367,8 @@ def curve_of(
         n_boot = inputs.positive_int("n_boot", n_boot, minimum=0)
         band = "corrected" if band == "pointwise" else band
         options: dict[str, Any] = {"n_boot": n_boot, "level": level, "band": band, "rng": generator}
+        if task.designs is not None and task.cluster is None:
+            raise InputError("method", "be 'bayes' for sums by cluster, which cannot be resampled", method)
         options["cluster"] = None if task.designs is None else task.cluster
         return each_problem(task, _by_density, estimator=estimator, progress=progress, **options)
     for name, value in (("kernel", kernel), ("bandwidth", bandwidth), ("n_boot", n_boot or None)):

@@ -1,9 +1,9 @@
 """Interval and test for clustered rows.
 
-Under H0 outcomes are simulated from the scores, with the intraclass correlation of the data. With fewer than
-ten clusters, or very many rows, the signs of the residuals of whole clusters are flipped instead. Sign flips
-need no estimate of the correlation, but they only contain the outcomes that were observed, which are few at
-extreme scores.
+Under H0 outcomes are simulated from the scores, with the intraclass correlation of the data. With fewer
+than ten clusters, with very many rows, or with sums instead of rows, the signs of the residuals of whole
+clusters are flipped instead. Sign flips need no estimate of the correlation, but they only contain the
+outcomes that were observed, which are few at extreme scores.
 
 The interval is computed at the effective sample size, n / design effect. Few clusters determine the variation
 between clusters poorly, so the tails of the interval are those of a t distribution.
@@ -34,6 +34,7 @@ from calibrant.score_data import (
     ScoreData,
     across_clusters,
 )
+from calibrant.score_data.cluster_sums import BINS
 from calibrant.score_data.clusters import cells_of, correlation
 from calibrant.score_data.draws import broadcast_probability
 from calibrant.tasks import CalibrationTask
@@ -70,12 +71,11 @@ class ClusteredNull:
     @classmethod
     def of(cls, task: CalibrationTask, norm: Norm, rng: np.random.Generator, size: int) -> ClusteredNull:
         """Simulate `size` data sets under H0, jointly for all problems."""
-        cluster, by_problem = task.cluster, task.designs
-        assert cluster is not None
+        cluster, sums, by_problem, clusters = task.cluster, task.cluster_sums, task.designs, task.clusters
+        assert clusters is not None
         assert by_problem is not None
         columns = problem_order(task).tolist()
         problems, designs = [task.problems[k] for k in columns], [by_problem[k] for k in columns]
-        clusters = int(cluster.max()) + 1
         signs = _cluster_signs(clusters, rng, size)
         # If all signs are equal, the statistic is the observed one, which rounding must not change.
         all_equal = np.concatenate([np.abs(block.sum(axis=0)) == clusters for block in signs()])
@@ -86,18 +86,24 @@ class ClusteredNull:
             test_statistic = np.where(all_equal, null.observed, null.test_statistic)
             return replace(null, test_statistic=test_statistic, exhaustive=clusters < MIN_CLUSTERS)
 
-        draws = CorrelatedLabels.of(task, rng, size)
+        draws = None if cluster is None else CorrelatedLabels.of(task, rng, size)
         lower: Array = np.zeros(1)
         # Problems that are tested together have the same number of cells.
         mean_effect = float(np.mean([design.symmetric for design in designs]))
         single_class, observed, coefficients = [], [], []
-        for problem, design in zip(problems, designs, strict=True):
-            steps = across_clusters(Residuals.of(problem), problem, cluster)
-            steps = steps.thinned(mean_effect, design.symmetric / mean_effect).coarser(STEPS)
-            cells = min(int(n_cells(steps.flat.n)[0]), STEPS // 2)
-            if draws is None:
-                residuals = sign_flip_null(problem, cluster, steps, signs)
+        for k, problem, design in zip(columns, problems, designs, strict=True):
+            thinning, most_cells = (mean_effect, design.symmetric / mean_effect), STEPS // 2
+            if sums is not None:
+                steps, by_cluster = sums.steps(problem, k)
+                steps, most_cells = steps.thinned(*thinning), BINS // 2
+                residuals = _flipped(by_cluster / mean_effect, signs)
             else:
+                assert cluster is not None
+                steps = across_clusters(Residuals.of(problem), problem, cluster)
+                steps = steps.thinned(*thinning).coarser(STEPS)
+                residuals = sign_flip_null(problem, cluster, steps, signs)
+            cells = min(int(n_cells(steps.flat.n)[0]), most_cells)
+            if draws is not None:
                 low = np.broadcast_to(lower, draws.order.shape)
                 residuals = draws.residuals(problem, steps, low)
                 lower = low + next(problem.rows())[0][draws.order]
@@ -234,8 +240,13 @@ def sign_flip_null(
     scale = float(steps.mass.sum() / weight.sum())
     shape = (steps.mass.size, int(cluster.max()) + 1)
     by_step = csr_array((scale * weight * (outcome - score), (step, cluster)), shape=shape)
+    yield from _flipped(by_step, signs)
+
+
+def _flipped(by_cluster: Any, signs: Callable[[], Iterable[Array]]) -> Iterator[Array]:
+    """Yield residuals (data sets, steps) with flipped signs, from those of each cluster (steps, clusters)."""
     for block in signs():
-        yield (by_step @ block).T
+        yield (by_cluster @ block).T
 
 
 def flipped_rows(

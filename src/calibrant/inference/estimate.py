@@ -106,7 +106,7 @@ def estimate(
     cautions = task.cautions
     if task.clusters == 1:
         cautions += (SINGLE_CLUSTER,)
-    if not task.notion.canonical and task.cluster is None and posterior_of(task).thinly_repeated:
+    if not task.notion.canonical and task.clusters is None and posterior_of(task).thinly_repeated:
         cautions += (THIN_REPLICATION,)
     return replace(result, cautions=cautions)
 

@@ -376,15 +376,21 @@ class ClusterAdjustment:
     def of(cls, task: CalibrationTask) -> list[ClusterAdjustment]:
         """Return the adjustment of each problem."""
         cluster, designs, n = task.cluster, task.designs, task.n
-        if cluster is None or designs is None:
+        if designs is None:
             separate = task.notion.classes is ClassRelation.SEPARATE
             return [cls(problem, float(problem.n) if separate else n) for problem in task.problems]
         from calibrant.inference.clusters import CorrelatedRows
 
-        clusters = effective_clusters(cluster, task.weight)
+        if (sums := task.cluster_sums) is not None:
+            clusters = sums.effective
+            rows = [CorrelatedRows(problem, None) for problem in task.problems]
+        else:
+            assert cluster is not None
+            clusters = effective_clusters(cluster, task.weight)
+            rows = [CorrelatedRows.of(problem, cluster) for problem in task.problems]
         return [
-            cls(CorrelatedRows.of(problem, cluster), n / design.effect, design, clusters)
-            for problem, design in zip(task.problems, designs, strict=True)
+            cls(problem, n / design.effect, design, clusters)
+            for problem, design in zip(rows, designs, strict=True)
         ]
 
     def tails(self, level: float) -> float:

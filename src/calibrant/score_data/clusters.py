@@ -61,6 +61,19 @@ class DesignEffect:
         """
         return _ClusterSums.of(sample, cluster).design()
 
+    @classmethod
+    def of_sums(cls, by_bin: Array, weight: Array, residual: Array) -> DesignEffect:
+        """Estimate the design effects of a single problem from its sums by bin, and by cluster and bin.
+
+        Parameters
+        ----------
+        by_bin : array (5, bins)
+            See `calibrant.score_data.cluster_sums.sums_by_bin`.
+        weight, residual : arrays (clusters, bins)
+            Sums of weights and of weighted residuals.
+        """
+        return _ClusterSums.of_sums(by_bin, weight, residual).design()
+
 
 def are_independent(cluster: Array, weight: Array | None, *, counts: bool = True) -> bool:
     """Return whether rows are treated as independent.
@@ -88,8 +101,21 @@ def correlation(sample: Sample, cluster: Array, *, fitted: bool = True) -> float
     >>> correlation(Sample(np.full(12, 0.5), np.array([True, False, False, True])[cluster]), cluster)
     1.0
     """
-    sums = _ClusterSums.of(sample, cluster)
-    return sums.correlation(sums.residual - sums.fitted if fitted else sums.residual)
+    score, outcome, _ = next(sample.rows())
+    weight, square = _weights(sample)
+    residual = outcome - score
+    if fitted:
+        residual = residual - _ClusterSums.of(sample, cluster).fitted[cells_of(score)]
+    order = np.lexsort((score, cluster))
+    sorted_weight = weight[order]
+    size = np.bincount(cluster, weight)
+    # Weight of the rows of the same cluster with larger scores.
+    beyond = np.cumsum(size)[cluster[order]] - np.cumsum(sorted_weight)
+    least = (sorted_weight * score[order] * (2 * beyond + sorted_weight)).sum()
+    possible = least - (np.bincount(cluster, weight * score) ** 2).sum()
+    pairs = possible - square @ (score * (1 - score))
+    excess = (np.bincount(cluster, weight * residual) ** 2).sum() - square @ residual**2
+    return float(np.clip(excess / pairs, 0.0, 1.0)) if pairs > 1e-9 * abs(possible) else 0.0
 
 
 def thinned(sample: Sample, times: float) -> Cells:
@@ -132,100 +158,123 @@ def _weights(sample: Sample) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class _ClusterSums:
-    """Rows of a single problem, and cosine functions over its cells that are orthonormal under the weights.
+    """Sums of a single problem by cell, and by cell and cluster, and cosine functions over the cells.
 
     Attributes
     ----------
-    residual, weight, square : arrays (rows,)
-    score, cell, cluster : arrays (rows,)
+    weight, square, linear, quadratic : arrays (cells,)
+        Sums of w, w^2, w^2 r and w^2 r^2, where w is the weight of a row and r its residual. If weights are
+        counts, w^2 stands for w.
+    cell, cluster : arrays (entries,)
+        Cell and cluster of each entry: of each row, or of the rows of a cluster in a cell.
+    entry_weight, entry_residual : arrays (entries,)
+        Sums of w and of w r.
     basis : array (functions, cells)
-        The first function is constant.
+        Functions that are orthonormal under the weights; the first one is constant.
+    effective : float
+        Effective number of clusters.
     """
 
-    score: Array
-    residual: Array
     weight: Array
     square: Array
+    linear: Array
+    quadratic: Array
     cell: Array
     cluster: Array
+    entry_weight: Array
+    entry_residual: Array
     basis: Array
     effective: float
 
     @classmethod
     def of(cls, sample: Sample, cluster: Array) -> _ClusterSums:
+        """Sum the rows of a sample."""
         score, outcome, _ = next(sample.rows())
         weight, square = _weights(sample)
-        cell = cells_of(score)
-        # The argument of the cosines is the cumulative variance of the residuals, as in the posterior.
-        least = PRIOR.smallest_outcome_variance / np.sqrt(float(sample.n))
-        variance = np.bincount(cell, square * (score * (1 - score) + least))
-        time = (np.cumsum(variance) - variance / 2) / variance.sum()
-        function = np.cos(np.pi * np.arange(min(BASIS_SIZE, time.size))[:, None] * time)
-        inner = (function * np.bincount(cell, weight)) @ function.T
-        root = np.linalg.cholesky(inner + 1e-9 * np.trace(inner) * np.eye(len(inner)))
-        basis = np.linalg.solve(root, function)
-        parts = score, outcome - score, weight, square, cell, cluster, basis
-        return cls(*parts, effective_clusters(cluster, weight))
+        cell, residual = cells_of(score), outcome - score
+        total, squares, linear, quadratic = (
+            np.bincount(cell, each) for each in (weight, square, square * residual, square * residual**2)
+        )
+        variance = np.bincount(cell, square * (score * (1 - score) + least_variance(float(sample.n))))
+        entries = cell, cluster, weight, weight * residual
+        effective = effective_clusters(cluster, weight)
+        return cls(total, squares, linear, quadratic, *entries, _basis(total, variance), effective)
+
+    @classmethod
+    def of_sums(cls, by_bin: Array, weight: Array, residual: Array) -> _ClusterSums:
+        """Take bins as cells; the rows of a cluster in a bin are one entry."""
+        occupied = np.flatnonzero(by_bin[0] > 0)
+        total, square, linear, quadratic, variance = by_bin[:, occupied]
+        cluster, cell = np.nonzero(weight[:, occupied])
+        entry_weight, entry_residual = (array[:, occupied][cluster, cell] for array in (weight, residual))
+        entries = cell, cluster, entry_weight, entry_residual
+        effective = effective_clusters(np.arange(len(weight)), weight.sum(axis=1))
+        return cls(total, square, linear, quadratic, *entries, _basis(total, variance), effective)
 
     @cached_property
     def fitted(self) -> Array:
-        """Estimated gap at each row, with each coefficient shrunk by its signal-to-noise ratio."""
-        sums = np.stack([self._by_cluster(self.residual, function) for function in self.basis])
+        """Estimated gap of each cell, with each coefficient shrunk by its signal-to-noise ratio."""
+        sums = np.stack([self._by_cluster(0.0, function) for function in self.basis])
         gap, noise = sums.sum(axis=1), (sums**2).sum(axis=1)
         # The square of a tiny gap may underflow.
         square = gap**2
         kept = np.maximum(0.0, 1 - np.divide(noise, square, out=np.ones(gap.shape), where=square > 0))
-        return np.asarray(((kept * gap) @ self.basis)[self.cell])
+        return np.asarray((kept * gap) @ self.basis)
 
     def design(self) -> DesignEffect:
         """Return the design effects of the residuals, with and without subtracting a fitted gap."""
         fitted = self.fitted
-        remainder = self.residual - fitted
         # Correct for the noise that the fit removes: its share is larger for clusters than for rows.
         rows = self.weight.sum() ** 2 / self.square.sum()
         correction = (1 - 1 / rows) / (1 - 1 / self.effective)
-        most, usual, of_mean = self._basis_effects(remainder, correction)
+        most, usual, of_mean = self._basis_effects(fitted, correction)
         sign = np.where(fitted < 0, -1.0, 1.0)
-        of_signed = max(1.0, correction * self._effect(remainder, sign=sign))
+        of_signed = max(1.0, correction * self._effect(fitted, sign))
         size = self.weight @ np.abs(fitted) / self.weight.sum()
-        noise = most * (self.square @ remainder**2) / self.weight.sum() ** 2
+        noise = most * self._squares(fitted).sum() / self.weight.sum() ** 2
         certainty = (size**2 / (size**2 + noise)) ** 2 if size > 0 else 0.0
         return DesignEffect(
             effect=float(certainty * of_signed + (1 - certainty) * (most + usual) / 2),
             of_error=float(certainty * of_signed + (1 - certainty) * most),
             of_mean=of_mean,
-            symmetric=sum(self._basis_effects(self.residual)[:2]) / 2,
+            symmetric=sum(self._basis_effects(0.0)[:2]) / 2,
         )
 
-    def _basis_effects(self, residual: Array, times: float = 1.0) -> tuple[float, float, float]:
+    def _basis_effects(self, gap: Array | float, times: float = 1.0) -> tuple[float, float, float]:
         """Return the largest design effect of the slow functions, the mean, and that of the constant."""
-        each = [self._effect(residual, function) for function in self.basis]
+        each = [self._effect(gap, function) for function in self.basis]
         effects = np.maximum(1.0, times * np.array(each))
         mean = float(effects.mean())
         return max(mean, float(effects[: CLUSTERS.slow_functions].max())), mean, float(effects[0])
 
-    def _by_cluster(self, residual: Array, function: Array | None = None, sign: Array | None = None) -> Array:
-        """Return the sum of the residuals of each cluster, weighted by a basis function or by signs."""
-        factor = self.weight * residual
-        factor = factor * function[self.cell] if function is not None else factor
-        return np.bincount(self.cluster, factor if sign is None else factor * sign)
+    def _squares(self, gap: Array | float) -> Array:
+        """Return the sum of w^2 (r - gap)^2 of each cell."""
+        return np.asarray(self.quadratic - 2 * gap * self.linear + gap**2 * self.square)
 
-    def _effect(self, residual: Array, function: Array | None = None, sign: Array | None = None) -> float:
+    def _by_cluster(self, gap: Array | float, function: Array) -> Array:
+        """Return the sum over each cluster of the residuals less a gap, times a function over the cells."""
+        of_cells = np.broadcast_to(gap, self.weight.shape)[self.cell] * self.entry_weight
+        return np.bincount(self.cluster, (self.entry_residual - of_cells) * function[self.cell])
+
+    def _effect(self, gap: Array | float, function: Array) -> float:
         """Return the design effect of such a sum; 1 if its variance is zero."""
-        square = self.square * residual**2
-        alone = float((square if function is None else square * function[self.cell] ** 2).sum())
-        together = float((self._by_cluster(residual, function, sign) ** 2).sum())
+        alone = float(self._squares(gap) @ function**2)
+        together = float((self._by_cluster(gap, function) ** 2).sum())
         return together / alone if alone > 0 else 1.0
 
-    def correlation(self, residual: Array) -> float:
-        """Return the sum of residual products over pairs within clusters, relative to its maximum."""
-        order = np.lexsort((self.score, self.cluster))
-        score, weight = self.score[order], self.weight[order]
-        size = np.bincount(self.cluster, self.weight)
-        # Weight of the rows of the same cluster with larger scores.
-        beyond = np.cumsum(size)[self.cluster[order]] - np.cumsum(weight)
-        least = (weight * score * (2 * beyond + weight)).sum()
-        possible = least - (self._by_cluster(self.score) ** 2).sum()
-        pairs = possible - self.square @ (self.score * (1 - self.score))
-        excess = (self._by_cluster(residual) ** 2).sum() - self.square @ residual**2
-        return float(np.clip(excess / pairs, 0.0, 1.0)) if pairs > 1e-9 * abs(possible) else 0.0
+
+def least_variance(n: float) -> float:
+    """Return what is added to the variance of an outcome, as in the posterior."""
+    return PRIOR.smallest_outcome_variance / float(np.sqrt(n))
+
+
+def _basis(weight: Array, variance: Array) -> Array:
+    """Return cosine functions (functions, cells), orthonormal under the weights of the cells.
+
+    Their argument is the cumulative variance of the residuals, as in the posterior.
+    """
+    time = (np.cumsum(variance) - variance / 2) / variance.sum()
+    function = np.cos(np.pi * np.arange(min(BASIS_SIZE, time.size))[:, None] * time)
+    inner = (function * weight) @ function.T
+    root = np.linalg.cholesky(inner + 1e-9 * np.trace(inner) * np.eye(len(inner)))
+    return np.asarray(np.linalg.solve(root, function))

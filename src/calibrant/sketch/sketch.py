@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from calibrant.curves import ByClass, ReliabilityCurve, ReliabilityDiagram, ScoreHistogram
     from calibrant.decisions import BestThreshold, Regret, RegretCurve, RiskCoverage
     from calibrant.inference.result import Estimate
+    from calibrant.score_data.cluster_sums import ClusterSums
 
 # Problems summed and answered for together: what is made on the way stays small beside the sketch.
 TOGETHER = 32
@@ -118,6 +119,8 @@ class Sketch(Printed):
         self.labels: tuple[Any, ...] = ()
         self.positive: int | None = None
         self._vector = False
+        # Sums by cluster, which only a metric sets, for its own results.
+        self._cluster_sums: ClusterSums | None = None
 
     @property
     def notion(self) -> str | None:
@@ -149,8 +152,9 @@ class Sketch(Printed):
     def _task(self) -> CalibrationTask:
         """What is asked of the sums, as they are now; see `calibrant.tasks`."""
         with self._lock:
-            blocks, cautions = partial(_blocks, self._score_data), self.totals.cautions
-            return CalibrationTask(self._notion, self.labels, self.positive, blocks, cautions=cautions)
+            blocks = partial(_blocks, self._score_data)
+            more: dict[str, Any] = {"cautions": self.totals.cautions, "cluster_sums": self._cluster_sums}
+            return CalibrationTask(self._notion, self.labels, self.positive, blocks, **more)
 
     @property
     def weighted(self) -> bool:

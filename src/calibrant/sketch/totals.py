@@ -14,6 +14,11 @@ from calibrant.score_data.tally import row_totals
 
 #: Rounding allowed between sums over the same rows.
 ROUNDING = 1e-6
+DEPENDENT = (
+    "{:,} rows belong to images or texts with several rows. Rows of the same one are correlated, but this "
+    "result treats them as independent, so the interval is too narrow and the p-value too small. The metrics "
+    "of calibrant.torch account for this if update() gets the ids of the images or texts as cluster."
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,7 @@ class Totals:
     --------
     >>> Totals(2, 2.0, 1.0, 0.7, 0.0, 0.4) + Totals(1, 3.0, 3.0, 0.1, 0.0, 0.1)
     Totals(rows=3, weight=5.0, right=4.0, log_loss=0.79..., impossible=0.0, brier=0.5, renormalised=0,
-    dropped=0)
+    dropped=0, dependent=0)
     """
 
     rows: Annotated[int, Bounds(1, 2**63)]  # number of rows, counted ones as often as they count
@@ -42,18 +47,26 @@ class Totals:
     # Number of rows that had no label and were left out, counted ones as often as they count. `rows` has none
     # of them.
     dropped: Annotated[int, Bounds(0, 2**63)] = 0
+    # Number of rows that came with others of the same image or text, and are treated as independent.
+    dependent: Annotated[int, Bounds(0, 2**63)] = 0
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """What a reader of a result should know about how the rows were read."""
-        dropped = (dropped_caution(self.dropped, self.rows),) if self.dropped else ()
-        count = self.renormalised
-        return (*dropped, renormalisation_caution(count, self.rows)) if count else dropped
+        cautions = []
+        if self.dropped:
+            cautions.append(dropped_caution(self.dropped, self.rows))
+        if self.renormalised:
+            cautions.append(renormalisation_caution(self.renormalised, self.rows))
+        if self.dependent:
+            cautions.append(DEPENDENT.format(self.dependent))
+        return tuple(cautions)
 
     def _check_fields(self) -> None:
         """Refuse totals that no rows have, where they are read from a file."""
-        if self.renormalised > self.rows:
-            raise InputError("renormalised", f"be at most the number of rows, {self.rows}", self.renormalised)
+        for name in ("renormalised", "dependent"):
+            if getattr(self, name) > self.rows:
+                raise InputError(name, f"be at most the number of rows, {self.rows}", getattr(self, name))
         # Minus the logarithm of the least score above 0, and the Brier score of a row, are below these.
         most = {"right": 1 + ROUNDING, "impossible": 1 + ROUNDING, "log_loss": 750.0, "brier": 2.1}
         for name, times in most.items():
@@ -73,7 +86,7 @@ class Totals:
         >>> from calibrant.inputs import predictions
         >>> Totals.of(predictions([0, 1, 1], [0.5, 0.75, 0.0]))
         Totals(rows=3, weight=3.0, right=2.0, log_loss=0.98..., impossible=1.0, brier=2.625,
-        renormalised=0, dropped=0)
+        renormalised=0, dropped=0, dependent=0)
         """
         if data.code.ndim == 2:  # of several labels, no single one is right
             weight = float(len(data.code) if data.weight is None else data.weight.sum())

@@ -18,10 +18,11 @@ import numpy as np
 from calibrant import inputs
 from calibrant.inputs import Predictions
 from calibrant.parallel import cached_property
-from calibrant.score_data import FINE_UP_TO, Array, Residuals, Sample, ScoreData, across_clusters
+from calibrant.score_data import FINE_UP_TO, Array, Cells, Residuals, Sample, ScoreData, across_clusters
 from calibrant.tasks.notions import ClassRelation, Notion, check_canonical_options, default_notion, get_notion
 
 if TYPE_CHECKING:
+    from calibrant.score_data.cluster_sums import ClusterSums
     from calibrant.score_data.clusters import DesignEffect
     from calibrant.score_data.simplex import Simplex
     from calibrant.sketch import Sketch
@@ -91,6 +92,8 @@ class CalibrationTask:
         Notes about how the data were read, which the results repeat.
     kept : array or None
         Of all rows that were passed, whether each is among these; None if all are.
+    cluster_sums : ClusterSums or None
+        Sums by cluster, if score data are cells in the fine layout.
 
     Examples
     --------
@@ -111,6 +114,7 @@ class CalibrationTask:
     counts: bool = True
     cautions: tuple[str, ...] = ()
     kept: Array | None = None
+    cluster_sums: ClusterSums | None = None
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -195,8 +199,13 @@ class CalibrationTask:
         plain = [Residuals.of(problem, ties=self.has_ties) for problem in self.each()]
         if self.designs is None:
             return plain
-        parts = zip(plain, self.each(), self.design_effects.tolist(), strict=True)
-        return [across_clusters(item, data, self.cluster).thinned(effect) for item, data, effect in parts]
+        if (sums := self.cluster_sums) is not None:
+            across = [sums.across(item, k) for k, item in enumerate(plain)]
+        else:
+            pairs = zip(plain, self.each(), strict=True)
+            across = [across_clusters(item, data, self.cluster) for item, data in pairs]
+        effects = self.design_effects.tolist()
+        return [item.thinned(effect) for item, effect in zip(across, effects, strict=True)]
 
     @property
     def has_ties(self) -> bool:
@@ -227,6 +236,9 @@ class CalibrationTask:
     @cached_property
     def designs(self) -> list[DesignEffect] | None:
         """Design effect of the clusters in each problem; None if rows are independent."""
+        if (sums := self.cluster_sums) is not None:
+            each = (problem for problem in self.each() if isinstance(problem, Cells))
+            return None if sums.are_independent else sums.designs(each)
         if (cluster := self.dependent_cluster) is None:
             return None
         from calibrant.score_data.clusters import DesignEffect
@@ -250,6 +262,8 @@ class CalibrationTask:
     @property
     def clusters(self) -> int | None:
         """Number of clusters; None if no clusters are given."""
+        if self.cluster_sums is not None:
+            return self.cluster_sums.clusters
         return None if self.cluster is None else int(self.cluster.max()) + 1
 
     @property

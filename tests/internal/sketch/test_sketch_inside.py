@@ -105,7 +105,8 @@ def test_totals_are_those_of_a_plain_loop(seed, n, classes, weights):
     if weight is not None:
         weight[0] = 1
     data = predictions(y, p, **weighing(weight))
-    np.testing.assert_allclose(astuple(Totals.of(data)), (*slow_totals(data), 0, 0), rtol=1e-12, atol=1e-12)
+    expected = (*slow_totals(data), 0, 0, 0)
+    np.testing.assert_allclose(astuple(Totals.of(data)), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_totals_know_accuracy_brier_score_and_log_loss():
