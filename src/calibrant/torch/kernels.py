@@ -372,7 +372,7 @@ def top_rows(row_sums: Tensor, batch: ScoreBatch, top: int) -> Rows:
     options |= {"ALIGN": align, "STAGES": 2 if x.element_size() == 4 else 1, "num_warps": warps}
     arguments = x, batch.label, score, code, norm, copied, n, classes, stride, batch.ignore, batch.tolerance
     _reduce_rows[(triton.cdiv(n, rows),)](*arguments, len(copied), **options)
-    row_sums += copied.sum(0)
+    row_sums[: copied.shape[1]] += copied.sum(0)
     if top > 1:
         largest = x.topk(top, dim=1).values.float()
         largest = (largest - norm[:, None]).exp() if batch.logits else largest

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
+from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +32,7 @@ from calibrant.sketch.sketch import Sketch
 from calibrant.sketch.totals import Totals
 from calibrant.tasks import default_notion, get_notion
 from calibrant.tasks.notions import Notion, refuse_related
-from calibrant.torch import reduce
+from calibrant.torch import cluster_rows, reduce
 from calibrant.torch.base import Base
 from calibrant.torch.cells import LIMB, add_rows, compensated_add, compensated_sum, to_cells
 from calibrant.torch.reduce import BRIER_STEPS, LOSS_STEPS, Rows, ScoreBatch
@@ -44,13 +46,21 @@ MOST_CLASSES = 1000
 # A label that is no class: of rows that are left out.
 NO_LABEL = -(1 << 40)
 EMPTY = "the metric is empty: call update(preds, target) first"
-# Entries of the state `row_sums`: numbers of rows, and of rows that are refused.
-_ROWS, _BAD = 0, slice(5, 8)
+# Entries of the state `row_sums`: numbers of rows, of rows that are refused, and of rows that came with
+# others of the same image or text.
+_ROWS, _BAD, _BAD_WEIGHT, _DEPENDENT = 0, slice(5, 9), 8, 9
 _FAULTS = (
     ("preds", "be scores in [0, 1], or logits that are not NaN"),
     ("target", "hold only classes, or ignore_index"),
     ("preds", "sum to 1 over the classes"),
+    ("sample_weight", "be finite and not negative"),
 )
+#: Up to this many classes the class-wise notion takes clusters.
+MOST_CLUSTERED = 20
+# Rows from which on targets that look one-hot hardly do so by chance.
+ENOUGH = 3
+# Additions to the states, of all metrics: threads must not overwrite each other's.
+_ADDING = Lock()
 
 
 def fused(preds: Tensor) -> ModuleType | None:
@@ -167,11 +177,14 @@ class CalibrationError(Base):
         shape = (3, problems, self._bins) if self._bins else (6, problems, self._layout.size)
         pair, reduction = ((2,), compensated_sum) if weighted else ((), partial(torch.sum, dim=0))
         self.add_state("sums", torch.zeros(*pair, *shape, dtype=kind), reduction, persistent=True)
-        # Rows, right, impossible, log loss, Brier score, and rows that were refused, by fault.
-        self.add_state("row_sums", torch.zeros(*pair, 8, dtype=kind), reduction, persistent=True)
-        # The number of classes (1: scores of one class); 2 for logits, 1 for probabilities. 0: not known.
-        self.add_state("facts", torch.zeros(2, dtype=torch.int64), _agreed, persistent=True)
-        self._known = [0, 0 if from_logits is None else 1 + bool(from_logits)]
+        clustered = (2, problems if problems <= MOST_CLUSTERED else 0, *cluster_rows.SHAPE)
+        self.add_state("cluster_sums", torch.zeros(*pair, *clustered, dtype=kind), reduction, persistent=True)
+        # Rows, right, impossible, log loss, Brier score, rows that were refused by fault, dependent rows.
+        self.add_state("row_sums", torch.zeros(*pair, 10, dtype=kind), reduction, persistent=True)
+        # The number of classes (1: scores of one class); 2 for logits, 1 for probabilities; 2 with clusters,
+        # 1 without. 0: not known.
+        self.add_state("facts", torch.zeros(3, dtype=torch.int64), _agreed, persistent=True)
+        self._known = [0, 0 if from_logits is None else 1 + bool(from_logits), 0]
 
     @property
     def from_logits(self) -> bool | None:
@@ -179,7 +192,12 @@ class CalibrationError(Base):
         return self._known[1] == 2 if self._known[1] else None
 
     def update(
-        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, mask: Tensor | None = None
+        self,
+        preds: Tensor,
+        target: Tensor,
+        sample_weight: Tensor | None = None,
+        mask: Tensor | None = None,
+        cluster: Tensor | None = None,
     ) -> None:
         """Add a batch.
 
@@ -196,6 +214,12 @@ class CalibrationError(Base):
             Importance weights, if the metric is `weighted`.
         mask : tensor of bool of shape (N, ...), optional
             Which entries count.
+        cluster : tensor of int of shape (N,), (N, ...), optional
+            Id of the image, sequence or question of each entry, or of all entries of an index of the first
+            axes. Entries of a cluster may depend on each other; clusters are independent. An id means the
+            same cluster in all batches and processes. All batches have clusters, or none. The value of the
+            default estimator, the interval, the test and the curve account for them. Many ids are pooled into
+            251 groups by their remainder.
 
         Examples
         --------
@@ -203,9 +227,16 @@ class CalibrationError(Base):
         >>> metric.update(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, -100]))
         """
         with torch.no_grad():
-            self._update(preds.detach(), target, sample_weight, mask)
+            self._update(preds.detach(), target, sample_weight, mask, cluster)
 
-    def _update(self, preds: Tensor, target: Tensor, weight: Tensor | None, mask: Tensor | None) -> None:
+    def _update(
+        self,
+        preds: Tensor,
+        target: Tensor,
+        weight: Tensor | None,
+        mask: Tensor | None,
+        cluster: Tensor | None,
+    ) -> None:
         scores, label = self._flattened(preds, target)
         ignore = NO_LABEL if self.ignore_index is None else self.ignore_index
         for name, values in (("mask", mask), ("sample_weight", weight)):
@@ -217,45 +248,81 @@ class CalibrationError(Base):
         if (weight is not None) != self.weighted:
             rule = "be given in all batches if the metric is weighted, and in none otherwise"
             raise InputError("sample_weight", rule, got=f"weighted={self.weighted}")
-        weight = None if weight is None else weight.reshape(-1).double()
+        group = None
+        if cluster is not None:
+            group = cluster_rows.groups_of(torch.as_tensor(cluster, device=preds.device), target.shape)
         if not len(label):
             return
-        logits, tolerance = self._learn(scores, label, ignore), reduce.sum_tolerance(scores)
+        known = self._learn(scores, label, ignore, clustered=group is not None)
+        if not known[1]:  # all entries are left out
+            self._keep((), known)
+            return
+        logits, tolerance = known[1] == 2, reduce.sum_tolerance(scores)
         notion = default_notion(self._notion, vector=scores.ndim == 1)
         if scores.ndim == 2 and notion.is_binary and not self._pooled:
             second = reduce.wide(scores[:, 1])
             scores = second - reduce.wide(scores[:, 0]) if logits else second
-        states = self.sums, self.row_sums
-        sums, row_sums = (torch.zeros_like(state[0] if self.weighted else state) for state in states)
-        self._add(sums, row_sums, notion, ScoreBatch(scores, label, weight, ignore, logits, tolerance))
+        states = [self.sums, self.row_sums] + [self.cluster_sums] * (group is not None)
+        added = [torch.zeros_like(state[0] if self.weighted else state) for state in states]
+        row_sums = added[1]
+        if weight is not None:
+            weight, label = weight.reshape(-1).double(), label.long()
+            is_bad = (label != ignore) & ~((weight >= 0) & (weight < float("inf")))
+            row_sums[_BAD_WEIGHT] = is_bad.sum()
+            label = torch.where(is_bad, ignore, label)
+            weight = torch.where(label != ignore, weight, 0)
+        if group is None and target.ndim > 1:
+            valid = (label.long() != ignore).reshape(len(target), -1).sum(1)
+            row_sums[_DEPENDENT] = torch.where(valid > 1, valid, 0).sum()
+        batch = ScoreBatch(scores, label, weight, ignore, logits, tolerance, group)
+        self._add(added, notion, batch)
         if preds.device.type == "cpu":
-            self._refuse(row_sums)
-        for state, more in zip(states, (sums, row_sums), strict=True):
-            if self.weighted:
-                compensated_add(state, more)
-            else:
-                state += more
-        if not self.weighted and not self._bins:
-            # The same bits for any order of the batches.
-            self.sums[4] += self.sums[5] >> 32
-            self.sums[5] &= LIMB - 1
+            self._refuse(row_sums, logits=logits)
+        self._keep(zip(states, added, strict=True), known)
 
-    def _add(self, sums: Tensor, row_sums: Tensor, notion: Notion, batch: ScoreBatch) -> None:
+    def _keep(self, additions: Iterable[tuple[Tensor, Tensor]], known: list[int]) -> None:
+        """Add sums of a batch to the states, and store what it told."""
+        with _ADDING:
+            if any(a and b and a != b for a, b in zip(self._known, known, strict=True)):
+                raise InputError(
+                    "preds", "be of the same kind in all batches", got="two kinds in two threads"
+                )
+            self._known = known
+            self.facts.copy_(torch.tensor(known))
+            for state, more in additions:
+                if self.weighted:
+                    compensated_add(state, more)
+                else:
+                    state += more
+            if not self.weighted and not self._bins:
+                # The same bits for any order of the batches.
+                self.sums[4] += self.sums[5] >> 32
+                self.sums[5] &= LIMB - 1
+
+    def _add(self, added: list[Tensor], notion: Notion, batch: ScoreBatch) -> None:
         """Add a batch to sums, by the kernels if they can."""
-        kernels = None if self.weighted else fused(batch.x)
+        sums, row_sums, cluster_sums = added[0], added[1], added[2] if batch.group is not None else None
+        kernels = None if self.weighted or batch.group is not None else fused(batch.x)
         if kernels and batch.x.ndim == 1:
             kernels.add_scores(sums, batch, self._layout, row_sums[_BAD])
             return
         maker = kernels or reduce
         rows: Rows = maker.top_rows(row_sums, batch, notion.top or 1)
         if notion.classwise or self._pooled:
-            maker.add_classes(sums, batch, rows, self._layout, pooled=self._pooled)
+            parts = sums, batch, rows, self._layout
+            if kernels:
+                kernels.add_classes(*parts, pooled=self._pooled)
+            else:
+                reduce.add_classes(*parts, cluster_sums, pooled=self._pooled)
         elif kernels:
             kernels.add_scores(
                 sums, batch._replace(x=rows.score, label=rows.code, logits=False), self._layout
             )
         else:
             add_rows(sums, rows.score, rows.code, self._layout, batch.weight, None)
+            if cluster_sums is not None and batch.group is not None:
+                by_row = rows.score, rows.code, batch.weight, batch.group, None
+                cluster_rows.add_by_group(cluster_sums, *by_row)
 
     def _flattened(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of shape (rows,) or (rows, classes), and labels of shape (rows,)."""
@@ -268,29 +335,55 @@ class CalibrationError(Base):
             raise InputError("preds and target", "be on the device of the metric", got=devices)
         label = target.to(torch.uint8) if target.dtype == torch.bool else target
         if preds.shape == target.shape:
+            self._refuse_one_hot(preds, target)
             return preds.reshape(-1), label.reshape(-1)
-        rows = preds.movedim(self.class_axis, -1) if preds.ndim == target.ndim + 1 else preds
-        if rows.shape[:-1] != target.shape or rows.shape[-1] < 2:
-            rule = "have the shape of target, or an axis more for two classes or more"
-            raise InputError("preds", rule, got=f"shapes {tuple(preds.shape)} and {tuple(target.shape)}")
+        rows = reduce.class_rows("preds", preds, target.shape, self.class_axis)
         scores = rows.reshape(target.numel(), rows.shape[-1])
         return scores if scores.stride(-1) == 1 else scores.contiguous(), label.reshape(-1)
 
-    def _learn(self, scores: Tensor, label: Tensor, ignore: int) -> bool:
-        """Learn the number of classes and the kind of scores; tell whether they are logits."""
+    def _refuse_one_hot(self, preds: Tensor, target: Tensor) -> None:
+        """Refuse one-hot targets, whose entries would all be rows of one binary problem."""
+        axis, asked = self.class_axis, self._notion is not None and self._notion.is_binary
+        if asked or self._known[0] or self.facts.any() or not -target.ndim <= axis < target.ndim:
+            return
+        if target.ndim < 2 or target.shape[axis] < 2:
+            return
+        hot = reduce.sample_rows(target.movedim(axis, -1)).long()
+        hot = hot[(hot != (0 if self.ignore_index is None else self.ignore_index)).any(-1)]
+        total = reduce.wide(reduce.sample_rows(preds.movedim(axis, -1))).sum(-1)
+        exclusive = bool(((total - 1).abs() <= reduce.sum_tolerance(preds)).all())
+        if len(hot) >= (1 if exclusive else ENOUGH) and bool(
+            ((hot == 0) | (hot == 1)).all() & (hot.sum(-1) == 1).all()
+        ):
+            hint = f"pass target.argmax({axis}), or notion='binary' for separate yes-or-no questions"
+            got = f"one-hot vectors on axis {axis}"
+            raise InputError("target", "hold the class of each entry", got=got, hint=hint)
+
+    def _learn(self, scores: Tensor, label: Tensor, ignore: int, *, clustered: bool) -> list[int]:
+        """Return what is known with this batch: the number of classes, the kind of scores, and clusters."""
         classes = 1 if scores.ndim == 1 else scores.shape[1]
-        if not self._known[0] and self.facts.any():
-            self._known = self.facts.tolist()
-        known = self._known[0] or classes
-        known = self.num_classes if self.num_classes is not None and classes > 1 else known
+        known = list(self._known)
+        if not known[0] and self.facts.any():
+            known = [stored or told for stored, told in zip(self.facts.tolist(), known, strict=True)]
+        is_first = not known[0]
+        expected = known[0] or classes
+        expected = self.num_classes if self.num_classes is not None and classes > 1 else expected
         notion = default_notion(self._notion, vector=classes == 1)
-        if known != classes:
-            raise InputError("preds", f"have {known} classes in all batches", got=str(classes))
+        if expected != classes:
+            raise InputError("preds", f"have {expected} classes in all batches", got=str(classes))
         if classes == 1 and (notion.top or notion.classwise or self._pooled):
             raise InputError("preds", f"have an axis of classes where the notion is {notion}", got="none")
         notion.check(vector=classes == 1, labels=range(max(classes, 2)), positive=1 if classes <= 2 else None)
-        if not self._known[1]:
-            valid = scores[label != ignore]
+        if clustered and not self.cluster_sums.numel():
+            rule = f"go with at most {MOST_CLUSTERED} classes for class-wise calibration"
+            raise InputError("cluster", rule, got=f"{classes} classes", hint="use confidence or binary")
+        if known[2] and known[2] != 1 + clustered:
+            raise InputError("cluster", "be given in all batches or in none")
+        known[0], known[2] = classes, 1 + clustered
+        if not known[1]:
+            valid = self._sampled(scores, label, ignore)
+            if not len(valid):
+                return known
             inside = bool(((valid >= 0) & (valid <= 1)).all())
             off = (classes > 1) * (reduce.wide(valid).sum(-1) - 1).abs()
             logits = not inside or bool((off > reduce.sum_tolerance(scores)).any())
@@ -298,29 +391,38 @@ class CalibrationError(Base):
                 why = "do not sum to 1" if inside else "do not lie in [0, 1]"
                 text = f"preds are taken for logits, since those of the first batch {why}: pass from_logits"
                 warnings.warn(text, InputWarning, stacklevel=5)
-            self._known[1] = 1 + logits
+            known[1] = 1 + logits
         elif (
-            self._known == [0, 2]
+            is_first
+            and known[1] == 2
             and scores.device.type == "cpu"
-            and reduce.look_like_probabilities(scores[label != ignore])
+            and reduce.look_like_probabilities(self._sampled(scores, label, ignore))
         ):
             text = (
                 "preds look like probabilities and are taken for logits: pass from_logits=False if not logits"
             )
             warnings.warn(text, InputWarning, stacklevel=5)
-        self._known[0] = classes
-        self.facts[0], self.facts[1] = self._known
-        return self._known[1] == 2
+        return known
 
-    def _refuse(self, row_sums: Tensor) -> None:
+    @staticmethod
+    def _sampled(scores: Tensor, label: Tensor, ignore: int) -> Tensor:
+        """Return a bounded number of rows that count, as those of a large batch take long to look at."""
+        rows = scores[:, None] if scores.ndim == 1 else scores
+        kept = (label.long() != ignore).nonzero()[:, 0]
+        sample = rows[kept[reduce.sample_of(len(kept), rows.shape[1], rows.device)]]
+        return sample[:, 0] if scores.ndim == 1 else sample
+
+    def _refuse(self, row_sums: Tensor, *, logits: bool | None) -> None:
         """Raise an error for the first kind of fault."""
         for (name, rule), count in zip(_FAULTS, row_sums[_BAD].tolist(), strict=True):
-            hint = "are these logits? pass from_logits=True" * (name == "preds" and not self.from_logits)
+            hint = "are these logits? pass from_logits=True" * (name == "preds" and not logits)
             if count:
                 raise InputError(name, rule, got=f"{count:.0f} rows that do not", hint=hint)
 
     def to_sketch(self) -> Sketch:
         """Return the sums as a `calibrant.Sketch`, which answers all questions that sums can answer.
+
+        A sketch does not hold clusters: its results treat rows as independent, and say so.
 
         Examples
         --------
@@ -330,14 +432,17 @@ class CalibrationError(Base):
         Sketch(notion='binary', n=3)
         """
         with self._all_processes():
-            return self._sketch()
+            return self._sketch(clustered=False)
 
     def _all_processes(self) -> AbstractContextManager[None]:
         """Return a context in which the states are those of all processes."""
         return self.sync_context() if self._to_sync and not self._is_synced else nullcontext()
 
-    def _sketch(self) -> Sketch:
-        """Return the sketch of the states as they are, without those of other processes."""
+    def _sketch(self, *, clustered: bool = True) -> Sketch:
+        """Return the sketch of the states as they are, without those of other processes.
+
+        With `clustered`, it has the sums by cluster if there are any; it is for results of the metric only.
+        """
         if self._bins:
             raise InputError("num_classes", f"be at most {MOST_CLASSES} for a sketch", self.num_classes)
         sums, row_sums, classes = self._checked()
@@ -353,13 +458,20 @@ class CalibrationError(Base):
         sketch._vector, sketch._cells = vector, cells
         weight = float(np.max(cells.sums.w.sum(axis=-1)))
         rows = float(row_sums[_ROWS]) if self.weighted else weight
-        sketch.totals = _totals_of_cells(cells, rows) if vector else _totals(row_sums, weight)
+        totals = _totals_of_cells(cells, rows) if vector else _totals(row_sums, weight)
+        dependent = round(float(row_sums[_DEPENDENT]))
+        if self._known[2] == 2 and clustered:
+            sums = self.cluster_sums.sum(0) if self.weighted else self.cluster_sums
+            sketch._cluster_sums = cluster_rows.to_cluster_sums(sums, weighted=self.weighted)
+        elif self._known[2] == 2:
+            dependent = totals.rows
+        sketch.totals = replace(totals, dependent=min(dependent, totals.rows))
         return sketch
 
     def _checked(self) -> tuple[Tensor, Tensor, int]:
         """Return the states, after a check that rows were added and none refused."""
         sums, row_sums = (state.sum(0) if self.weighted else state for state in (self.sums, self.row_sums))
-        self._refuse(row_sums)
+        self._refuse(row_sums, logits=self.from_logits)
         if not self.facts.any():
             raise ValueError(EMPTY)
         self._known = self.facts.tolist()
@@ -409,7 +521,9 @@ class CalibrationError(Base):
         >>> metric.estimate(rng=0).p_value < 0.01
         True
         """
-        return self.to_sketch().estimate(**{"estimator": self.estimator} | options)
+        with self._all_processes():
+            sketch = self._sketch()
+        return sketch.estimate(**{"estimator": self.estimator} | options)
 
     def curve(self, **options: Any) -> ReliabilityCurve | ByClass[ReliabilityCurve]:
         """Fit the reliability curve.
@@ -426,7 +540,9 @@ class CalibrationError(Base):
         >>> round(float(metric.curve().at(0.9).value), 1)
         0.5
         """
-        return self.to_sketch().curve(**options)
+        with self._all_processes():
+            sketch = self._sketch()
+        return sketch.curve(**options)
 
     def plot(self, val: Any = None, ax: Any = None, **options: Any) -> Any:
         """Draw the reliability curve.

@@ -17,6 +17,7 @@ from calibrant.inputs.predictions import MANY
 from calibrant.inputs.rounding import TOLERANCE, TOLERANCE_BFLOAT16
 from calibrant.score_data.layout import Layout
 from calibrant.torch.cells import add_rows
+from calibrant.torch.cluster_rows import add_by_group
 
 #: Codes of rows that are left out.
 IGNORED, BAD_SCORE, BAD_LABEL, BAD_SUM = -1, -2, -3, -4
@@ -29,7 +30,10 @@ LOOKED_AT, LOOKED_AT_ROWS = 1 << 16, 64
 
 
 class ScoreBatch(NamedTuple):
-    """Scores (rows,) or (rows, classes) and labels; rows must sum to 1 within the tolerance."""
+    """Scores (rows,) or (rows, classes) and labels; rows must sum to 1 within the tolerance.
+
+    `group` is that of the cluster of each row, if there are clusters.
+    """
 
     x: Tensor
     label: Tensor
@@ -37,14 +41,18 @@ class ScoreBatch(NamedTuple):
     ignore: int
     logits: bool
     tolerance: float
+    group: Tensor | None = None
 
     def parts(self) -> Iterator[tuple[slice, ScoreBatch]]:
         """Yield a few rows at a time."""
         step = max(1, CHUNK // self.x[0].numel())
         for first in range(0, len(self.x), step):
             rows = slice(first, first + step)
-            weight = None if self.weight is None else self.weight[rows]
-            yield rows, self._replace(x=self.x[rows], label=self.label[rows], weight=weight)
+            weight, group = (None if each is None else each[rows] for each in (self.weight, self.group))
+            yield (
+                rows,
+                self._replace(x=self.x[rows], label=self.label[rows], weight=weight, group=group),
+            )
 
     @property
     def p(self) -> Tensor:
@@ -89,13 +97,19 @@ def sample_rows(rows: Tensor) -> Tensor:
     >>> sample_rows(torch.zeros(100, 1000, 3)).shape
     torch.Size([20000, 3])
     """
-    shape, classes = rows.shape[:-1], rows.shape[-1]
+    shape = rows.shape[:-1]
+    at = sample_of(shape.numel(), rows.shape[-1], rows.device)
+    return (
+        rows[torch.unravel_index(at, shape)] if len(at) < shape.numel() else rows.reshape(-1, rows.shape[-1])
+    )
+
+
+def sample_of(count: int, classes: int, device: torch.device) -> Tensor:
+    """Return a bounded number of evenly spaced indices of rows of so many classes."""
     most = max(LOOKED_AT_ROWS, LOOKED_AT // classes)
-    if shape.numel() <= most:
-        return rows.reshape(-1, classes)
     # An odd step does not stay in one column of an image.
-    at = torch.arange(0, shape.numel(), -(-shape.numel() // most) | 1, device=rows.device)
-    return rows[torch.unravel_index(at, shape)]
+    step = 1 if count <= most else -(-count // most) | 1
+    return torch.arange(0, count, step, device=device)
 
 
 def look_like_probabilities(logits: Tensor) -> bool:
@@ -137,7 +151,7 @@ def top_rows(row_sums: Tensor, batch: ScoreBatch, top: int) -> Rows:
     else:
         sums[1:] *= batch.weight
     row_sums[:5] += sums.sum(1)
-    row_sums[5:] += torch.stack([(code == fault).sum() for fault in (BAD_SCORE, BAD_LABEL, BAD_SUM)])
+    row_sums[5:8] += torch.stack([(code == fault).sum() for fault in (BAD_SCORE, BAD_LABEL, BAD_SUM)])
     return Rows(score, code)
 
 
@@ -182,7 +196,15 @@ def _ahead(x: Tensor, column: Tensor) -> Tensor:
     return ((x > own) | ((x == own) & before)).sum(1)
 
 
-def add_classes(sums: Tensor, batch: ScoreBatch, rows: Rows, layout: Layout, *, pooled: bool) -> None:
+def add_classes(
+    sums: Tensor,
+    batch: ScoreBatch,
+    rows: Rows,
+    layout: Layout,
+    cluster_sums: Tensor | None,
+    *,
+    pooled: bool,
+) -> None:
     """Add the scores of all classes to the sums: a problem for each class, or all `pooled` in one.
 
     Three sums are those of equal bins: integer numbers of rows and of outcomes, and scores in steps.
@@ -196,6 +218,9 @@ def add_classes(sums: Tensor, batch: ScoreBatch, rows: Rows, layout: Layout, *, 
             weight = None if piece.weight is None else piece.weight.repeat_interleave(classes)
             problem = None if pooled else column.repeat(len(p))
             add_rows(sums, p.flatten(), code.flatten(), layout, weight, problem)
+            if cluster_sums is not None and piece.group is not None:
+                group = piece.group.repeat_interleave(classes)
+                add_by_group(cluster_sums, p.flatten(), code.flatten(), weight, group, problem)
             continue
         s, scale = torch.where(valid, p, 0).double(), bin_scale(bins)
         # Scores of the first bin are rounded as the kernel does: it holds most of them.

@@ -19,7 +19,7 @@ def test_two_processes(tmp_path):
     for kind in ("torchmetrics", "plain"):
         for rank in (0, 1):
             found = json.loads((tmp_path / f"{kind}-{rank}.json").read_text())
-            for name in ("confidence", "classwise", "weighted"):
+            for name in ("confidence", "classwise", "weighted", "clustered"):
                 value, n, is_restored = found[name]
                 at_once, n_at_once, _ = found[f"{name} at once"]
                 assert value == pytest.approx(at_once, rel=1e-12)

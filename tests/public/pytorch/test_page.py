@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 NUMBER = r"\d+\.\d+"
 
 
-@pytest.mark.parametrize(("page", "blocks"), [("pytorch.md", 7), ("tutorials/pytorch.md", 4)])
+@pytest.mark.parametrize(("page", "blocks"), [("pytorch.md", 8), ("tutorials/pytorch.md", 4)])
 def test_the_page_prints_what_it_shows(page, blocks, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pairs = re.findall(

@@ -32,18 +32,26 @@ def compare(rank, folder, kind):
         "confidence": {},
         "classwise": {"num_classes": 4},
         "weighted": {"weighted": True},
+        "clustered": {},
     }.items():
-        notion = "confidence" if name == "weighted" else name
+        notion = name if name in ("confidence", "classwise") else "confidence"
         metric = CalibrationError(notion, from_logits=False, **options)
         more = (w[mine],) if name == "weighted" else ()
-        metric.update(p[mine], y[mine], *more)
+        # Some clusters have rows in both processes.
+        ids = {"cluster": torch.arange(300) // 7} if name == "clustered" else {}
+        metric.update(p[mine], y[mine], *more, **{key: value[mine] for key, value in ids.items()})
         before = metric.sums.clone()
         found[name] = metric.compute().item(), metric.to_sketch().n, bool(torch.equal(metric.sums, before))
-        assert metric.estimate(rng=0).n == found[name][1]
+        estimate = metric.estimate(rng=0)
+        assert estimate.n == found[name][1]
         whole = CalibrationError(notion, from_logits=False, **(options | {"sync_on_compute": False}))
-        whole.update(p, y, *((w,) if name == "weighted" else ()))
+        whole.update(p, y, *((w,) if name == "weighted" else ()), **ids)
+        at_once = whole.estimate(rng=0)
+        assert estimate.clusters == at_once.clusters == (43 if ids else None)
+        assert abs(estimate.high - at_once.high) < 1e-9
         found[f"{name} at once"] = whole.compute().item(), whole.to_sketch().n, True
-        batch = whole(p[:50], y[:50], *((w[:50],) if name == "weighted" else ()))
+        first = {key: value[:50] for key, value in ids.items()}
+        batch = whole(p[:50], y[:50], *((w[:50],) if name == "weighted" else ()), **first)
         assert 0 <= batch.item() <= 1
         whole.reset()
         assert not whole.sums.any()
