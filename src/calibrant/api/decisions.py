@@ -407,7 +407,7 @@ def risk_coverage(
     if notion is None and not isinstance(y_true, Sketch):
         notion = "confidence"
     values = None
-    if y_prob is not None and notion == "correctness" and not percent:
+    if y_prob is not None and notion is not None and get_notion(notion).correctness_pairs and not percent:
         y_prob, values = inputs.ranking(y_prob)
     rows = y_true, y_prob, notion, sample_weight, labels, pos_label, cluster
     task = build_task(*rows, counts=counts, percent=percent, missing=missing)
