@@ -4,6 +4,11 @@ See docs/methods/calibration-curve.md.
 """
 
 from calibrant.posterior.log_odds.cells import LogOddsCells
-from calibrant.posterior.log_odds.model_average import LogOddsMixture, model_average, smooth_average
+from calibrant.posterior.log_odds.model_average import (
+    FittedComponents,
+    LogOddsMixture,
+    model_average,
+    smooth_average,
+)
 
-__all__ = ["LogOddsCells", "LogOddsMixture", "model_average", "smooth_average"]
+__all__ = ["FittedComponents", "LogOddsCells", "LogOddsMixture", "model_average", "smooth_average"]

@@ -35,12 +35,27 @@ class LocalLogOdds:
         Log Bayes factor against the scores as they are.
     weight, mean, sd : arrays (mixture terms, cells)
         Posterior weight, and mean and standard deviation of the log-odds.
+    independent : bool
+        Whether cells of the same term are independent.
     """
 
     log_bayes_factor: float
     weight: Array
     mean: Array
     sd: Array
+    independent: bool = False
+
+    def draws(self, rng: np.random.Generator, size: int) -> Array:
+        """Draw log-odds from the distributions of the cells, (size, cells).
+
+        Cells that are not independent share the quantile of the term and the deviate: each cell has the right
+        distribution, and cells depend on each other as much as they can.
+        """
+        shape = size, self.mean.shape[1] if self.independent else 1
+        upto = np.cumsum(self.weight, axis=0)
+        term = (upto[None, :-1] < rng.random((size, 1, 1)) * upto[-1]).sum(axis=1)
+        mean, sd = (np.take_along_axis(each, term, axis=0) for each in (self.mean, self.sd))
+        return np.asarray(mean + sd * rng.standard_normal(shape))
 
 
 def partition_average(cells: LogOddsCells) -> LocalLogOdds:
@@ -119,7 +134,7 @@ def independent_shifts(cells: LogOddsCells) -> LocalLogOdds:
     log = (best - as_scored - 0.5 * np.log(curvature / precision)).sum(axis=0) - np.log(precision.size)
     total = float(np.logaddexp.reduce(log))
     weight = np.broadcast_to(np.exp(log - total)[:, None], (precision.size, cells.x.size))
-    return LocalLogOdds(total, weight, (x + shift).T, (curvature**-0.5).T)
+    return LocalLogOdds(total, weight, (x + shift).T, (curvature**-0.5).T, independent=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -147,31 +147,90 @@ def smooth_average(residuals: Residuals) -> LogOddsMixture:
     return LogOddsMixture(cells, at, weight, mean, sd, len(weight))
 
 
+@dataclass(frozen=True, eq=False)
+class FittedComponents:
+    """All components of the model average, fitted to the cells of a single problem.
+
+    Attributes
+    ----------
+    cells : LogOddsCells
+    blocks : list of ComponentBlock
+        Parametric and smooth components.
+    times : dict
+        Time variables of the smooth components.
+    local : list of LocalLogOdds
+    weight : array (1 + local,)
+        Posterior weight of all blocks together, and of each local component.
+    """
+
+    cells: LogOddsCells
+    blocks: list[ComponentBlock]
+    times: dict[str, TimeVariable]
+    local: list[LocalLogOdds]
+    weight: Array
+
+    @classmethod
+    def of(cls, residuals: Residuals, *, scattered: bool = False) -> FittedComponents:
+        """Fit the components; there is one shift per score if scores are few, or `scattered`."""
+        cells = LogOddsCells.of(residuals)
+        blocks = parametric(cells)
+        smooth_blocks, times = smooth(cells, blocks)
+        blocks += smooth_blocks
+        global_log = np.logaddexp.reduce(np.concatenate([block.log for block in blocks]))
+        local = [partition_average(cells)]
+        if scattered or has_few_scores(residuals[residuals.mass > 0]):
+            local.append(independent_shifts(cells))
+        share = LOG_ODDS.flexible_weight
+        logs = np.array(
+            [global_log - cells.likelihood(cells.x) + np.log(1 - share * len(local))]
+            + [component.log_bayes_factor + np.log(share) for component in local]
+        )
+        return cls(cells, blocks, times, local, np.exp(logs - np.logaddexp.reduce(logs)))
+
+    def draws(self, rng: np.random.Generator, size: int) -> Array:
+        """Draw the true log-odds in each cell from the posterior, (size, cells).
+
+        >>> from calibrant.score_data import Sample
+        >>> rng = np.random.default_rng(0)
+        >>> score = rng.random(500)
+        >>> fitted = FittedComponents.of(Residuals.of(Sample(score, rng.random(500) < score)))
+        >>> drawn = expit(fitted.draws(rng, 400))
+        >>> bool(abs(drawn.mean(axis=0) - expit(fitted.cells.x)).max() < 0.1)
+        True
+        """
+        count = rng.multinomial(size, self.weight / self.weight.sum())
+        drawn = [component.draws(rng, times) for component, times in zip(self.local, count[1:], strict=True)]
+        weights = component_weights(self.blocks)
+        share = np.concatenate(weights)
+        times = rng.multinomial(count[0], share / share.sum())
+        of_block = np.split(times, np.cumsum([each.size for each in weights])[:-1])
+        for block, times in zip(self.blocks, of_block, strict=True):
+            kept = np.flatnonzero(times)
+            if not kept.size:
+                continue
+            offset = with_label_noise(self.cells.x, block.noise)
+            for k, root in zip(kept, block.cholesky_factors(kept), strict=True):
+                noise = np.linalg.solve(root.T, rng.standard_normal((len(root), times[k])))
+                u = block.mode[k][:, None] + noise
+                drawn.append(offset + (block.features @ (block.sizes[k][:, None] * u)).T)
+        return np.concatenate(drawn)
+
+
 def model_average(residuals: Residuals, *, scattered: bool = False) -> LogOddsMixture:
     """Average over all components, for a single problem.
 
     One shift per score is included if distinct scores are few, or if score effects are probable
     (`scattered`).
     """
-    cells = LogOddsCells.of(residuals)
-    blocks = parametric(cells)
-    smooth_blocks, times = smooth(cells, blocks)
-    blocks += smooth_blocks
-    global_log = np.logaddexp.reduce(np.concatenate([block.log for block in blocks]))
-    local = [partition_average(cells)]
-    if scattered or has_few_scores(residuals[residuals.mass > 0]):
-        local.append(independent_shifts(cells))
-    share = LOG_ODDS.flexible_weight
-    logs = np.array(
-        [global_log - cells.likelihood(cells.x) + np.log(1 - share * len(local))]
-        + [component.log_bayes_factor + np.log(share) for component in local]
-    )
-    weight = np.exp(logs - np.logaddexp.reduce(logs))
+    fitted = FittedComponents.of(residuals, scattered=scattered)
+    cells, weight = fitted.cells, fitted.weight
     at = _places(cells)
-    parts = [_global_terms(blocks, times, at, float(weight[0]))] if weight[0] > KEPT else []
+    parts = []
+    if weight[0] > KEPT:
+        parts.append(_global_terms(fitted.blocks, fitted.times, at, float(weight[0])))
     parts += [
         _local_terms(component, cells, at, float(share))
-        for share, component in zip(weight[1:], local, strict=True)
+        for share, component in zip(weight[1:], fitted.local, strict=True)
         if share > KEPT
     ]
     weights, mean, sd = (np.concatenate(array) for array in zip(*parts, strict=True))
@@ -247,11 +306,23 @@ class ScoreDeviations:
         Posterior mean, given that it is positive.
     probability : array (scores,)
         Posterior mean of the probability at each score, given a positive correlation.
+    weight : array (correlations,)
+        Posterior weight of each of `SCORE_CORRELATIONS`, given that it is positive.
+    alpha, beta : arrays (correlations, scores)
+        Parameters of the posterior beta distribution at each score.
     """
 
     log_bayes_factor: float
     correlation: float
     probability: Array
+    weight: Array
+    alpha: Array
+    beta: Array
+
+    def draws(self, rng: np.random.Generator, size: int) -> Array:
+        """Draw the probability at each score from the posterior, given a positive correlation."""
+        which = rng.choice(self.weight.size, size, p=self.weight)
+        return np.asarray(rng.beta(self.alpha[which], self.beta[which]))
 
     @classmethod
     def of(cls, observed: Residuals, average: Array) -> ScoreDeviations:
@@ -281,6 +352,9 @@ class ScoreDeviations:
             float(np.logaddexp.reduce(log) - np.log(len(log))),
             float(weight @ correlations),
             weight @ ((successes + alpha) / (trials + prior)),
+            weight,
+            successes + alpha,
+            failures + beta,
         )
 
 
