@@ -266,6 +266,10 @@ def compare_calibrators(
     whose log loss is not significantly higher than the lowest one; `best` is None if there are several. A
     method with infinite log loss has no differences. The order of the rows does not matter.
 
+    The calibration error is that of the held-out scores of all folds together. The maps of several folds are
+    wrong at random in different directions, so it is smaller than the error that a map of all rows leaves.
+    For the method "auto", `assess` estimates the latter (`recalibration.after`).
+
     Parameters
     ----------
     y_prob : array of shape (N,) or (N, C)

@@ -289,11 +289,11 @@ def _jobs(
         material.data is not None
         and (trial := CrossFit.of(material.data, seed, lambda: scores()[1])) is not None
     ):
-        fitted = trial.fit(begin)
+        fitted = trial.fit(begin, curve_task.notion)
 
         def recalibration() -> RecalibrationGain:
             before = estimates[curve_task.notion.name]
-            about: dict[str, Any] = {"before": before.value, "worst": _worst(before)}
+            about: dict[str, Any] = {"before": before, "worst": _worst(before)}
             return recalibration_gain(trial, fitted, curve_task.notion, scores()[0], level=level, **about)
 
         jobs["recalibration", None] = recalibration

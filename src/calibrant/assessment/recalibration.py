@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from calibrant.assessment.decomposition import FOLDS, Score, log_loss_of_classes, of_event
 from calibrant.curves import ReliabilityCurve, curve_of
-from calibrant.estimators.base import measure
 from calibrant.inference.interval_estimate import Extended, IntervalEstimate
 from calibrant.inference.map_comparison import log_loss_of_rows, mean_of_rows
+from calibrant.inference.result import Estimate
 from calibrant.inputs import Array, Predictions, Serializable, select_rows
 from calibrant.inputs.codec import Bounds, Number, Probability, Size
 from calibrant.maps import Calibrator
 from calibrant.maps.folds import content_order, cross_fitted, joined, mapped, rows_in_folds
-from calibrant.maps.multiclass import SoftmaxMap, fit_temperature, newton_slope, slope_derivatives
+from calibrant.maps.multiclass import (
+    SoftmaxMap,
+    fit_temperature,
+    newton_slope,
+    slope_derivatives,
+    slope_doubt,
+)
+from calibrant.maps.remaining import RemainingError
+from calibrant.posterior import posterior_of
 from calibrant.score_data.simplex import Simplex
 from calibrant.tasks import CalibrationTask, Notion, get_notion
 
@@ -29,6 +37,21 @@ MOST_CLASSES, MOST_TEMPERED = 100, 10_000_000
 
 #: What waits for the rows that a map was fitted for.
 Fitted = Callable[[], Predictions]
+
+
+class FittedMaps(NamedTuple):
+    """What waits for fitted maps.
+
+    Attributes
+    ----------
+    mapped : mapping
+        By the name of a method, the rows with the scores that maps of the other folds give them.
+    remaining : callable
+        Returns the error that the map of all rows leaves.
+    """
+
+    mapped: Mapping[str, Fitted]
+    remaining: Callable[[], RemainingError | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +65,11 @@ class RecalibrationGain(Serializable):
         makes an infinite one finite.
     excess : float or None
         What the best recalibration in hindsight would take away, if that is known.
-    before, after : float
-        The calibration error of the headline as it is, and of the mapped scores.
+    before : float
+        The calibration error of the headline as it is.
+    after : IntervalEstimate
+        The calibration error that the map, fitted to all these rows, is expected to leave on new rows, with a
+        posterior interval.
     temperature : float or None
         The number that log-odds are best divided by; of more than two classes, fitted to all rows.
     by_temperature : float
@@ -53,7 +79,8 @@ class RecalibrationGain(Serializable):
     rows, folds : int
         How many rows were looked at, in how many folds.
     ratio : float or None
-        Sum of the mapped scores over the number of outcomes; None for notions without a positive class.
+        How many times too high or too low the mapped scores are expected to be on average, at least 1; None
+        for notions without a positive class.
     command, apply_command : str or None
         What to type on the command line to fit the map, and to apply it.
     method : str
@@ -63,7 +90,7 @@ class RecalibrationGain(Serializable):
     gain: IntervalEstimate
     excess: Extended | None
     before: Probability
-    after: Probability
+    after: IntervalEstimate
     temperature: Size | None
     by_temperature: Extended
     curve: ReliabilityCurve | None
@@ -105,17 +132,26 @@ class CrossFit:
             return 1 / tempered.slope
         return Calibrator("temperature")._fit_predictions(self.data).temperature_
 
-    def fit(self, begin: Callable[[Callable[[], Any]], Callable[[], Any]]) -> dict[str, Fitted]:
-        """Begin to fit the maps, and return by their names what waits for the rows that they map."""
+    def fit(self, begin: Callable[[Callable[[], Any]], Callable[[], Any]], notion: Notion) -> FittedMaps:
+        """Begin to fit the maps, and return what waits for them; errors are those of a notion."""
+        remaining = begin(partial(self._remaining, notion))
         if len(self.data.labels) > MOST_CLASSES:
-            return {"temperature": begin(self._tempered)}
+            return FittedMaps({"temperature": begin(self._tempered)}, remaining)
 
         def cross_fitted(method: str) -> Fitted:
             folds = range(int(self.fold.max()) + 1)
             parts = [begin(partial(mapped, self.data, method, self.fold, k)) for k in folds]
             return lambda: joined(self.data, self.fold, (fold_scores() for fold_scores in parts))
 
-        return {method: cross_fitted(method) for method in ("auto", "temperature")}
+        return FittedMaps({method: cross_fitted(method) for method in ("auto", "temperature")}, remaining)
+
+    def _remaining(self, notion: Notion) -> RemainingError | None:
+        """Return the error that the map of all rows leaves."""
+        data = self.data
+        if (start := self.tempered()) is None or len(data.labels) <= MOST_CLASSES:
+            return RemainingError.of(Calibrator()._fit_predictions(data), data, notion)
+        rows = Simplex.of(data.score, data.code, data.weight, counts=data.counts)
+        return RemainingError.of_classes(replace(start, doubt=slope_doubt(rows, start)), data, notion)
 
     def _tempered(self) -> Predictions:
         """Return the rows, each fold at the temperature of the others: one Newton step from that of all."""
@@ -134,21 +170,21 @@ class CrossFit:
 
 def recalibration_gain(
     trial: CrossFit,
-    fitted: Mapping[str, Fitted],
+    fitted: FittedMaps,
     headline: Notion,
     scores: Sequence[Score],
     *,
-    before: float,
+    before: Estimate,
     worst: int,
     level: float,
 ) -> RecalibrationGain:
     """Return what recalibrating would do.
 
-    `fitted` is what the maps make of the rows of the trial, and `before` the headline's error. The scores of
+    `fitted` waits for the maps of the rows of the trial, and `before` is the headline's error. The scores of
     the assessment say what could be gained. `worst` is the class whose curve is drawn if there are several.
     """
-    data, method = trial.data, "auto" if "auto" in fitted else "temperature"
-    mapped, tempered = (fitted[name]() for name in (method, "temperature"))
+    data, method = trial.data, "auto" if "auto" in fitted.mapped else "temperature"
+    mapped, tempered = (fitted.mapped[name]() for name in (method, "temperature"))
     gain, by_temperature = (
         mean_of_rows(data, _loss_reduction(data, calibrated), level) for calibrated in (mapped, tempered)
     )
@@ -158,13 +194,33 @@ def recalibration_gain(
         excess = logs[0].calibration
     recalibrated = CalibrationTask.of(mapped, headline)
     curve = _curve(recalibrated, mapped, worst, level) if gain.low > 0 else None
-    # The curve knows the error of what it was drawn of.
-    after = measure(recalibrated, "auto", "l1") if curve is None or headline.classwise else curve.error
+    remaining = fitted.remaining()
     return RecalibrationGain(
-        gain=gain, excess=excess, before=before, after=after, temperature=trial.temperature,
-        by_temperature=by_temperature.value, curve=curve, rows=data.n_rows, folds=int(trial.fold.max()) + 1,
-        method=method, ratio=_expected_over_observed(recalibrated) if headline.is_binary else None,
+        gain=gain, excess=excess, before=before.value, after=_after(remaining, recalibrated, before, level),
+        temperature=trial.temperature, by_temperature=by_temperature.value, curve=curve, rows=data.n_rows,
+        folds=int(trial.fold.max()) + 1, method=method, ratio=None if remaining is None else remaining.factor,
     )  # fmt: skip
+
+
+def _after(
+    remaining: RemainingError | None, held_out: CalibrationTask, before: Estimate, level: float
+) -> IntervalEstimate:
+    """Return the error that the map of all rows is expected to leave.
+
+    It has two parts. The random one comes from the posterior of the map. The systematic one, a gap that maps
+    of this kind do not fit, is the gap of the held-out rows, as far as these show one: maps of several folds
+    are wrong at random in different directions, so their random errors are hardly in it.
+    """
+    if remaining is None:  # the scores stay as they are
+        return IntervalEstimate(before.value, before.low, before.high)
+    posterior = posterior_of(held_out)
+    gaps = (posterior.points(k) for k in range(len(posterior.z)))
+    errors = np.array([np.abs(points.gap) @ points.mass / points.mass.sum() for points in gaps])
+    errors *= np.maximum(1 - np.exp(-posterior.log_bayes_factor), 0.0)
+    systematic = held_out.notion.combine(errors, "l1", held_out.shares)
+    ends = (remaining.quantile(share) for share in ((1 - level) / 2, (1 + level) / 2))
+    value, low, high = (min(float(np.hypot(x, systematic)), 1.0) for x in (remaining.mean, *ends))
+    return IntervalEstimate(value, min(low, value), max(high, value))
 
 
 def excess_log_loss(data: Predictions, *, level: float, seed: int) -> IntervalEstimate | None:
@@ -198,13 +254,6 @@ def excess_log_loss(data: Predictions, *, level: float, seed: int) -> IntervalEs
         hindsight = log_loss_of_classes(rows, fit_temperature(rows), data.cluster).calibration
     high = max(gain.high, hindsight + gain.high - gain.value)
     return IntervalEstimate(max(gain.value, 0.0), max(gain.low, 0.0), max(high, 0.0))
-
-
-def _expected_over_observed(task: CalibrationTask) -> float | None:
-    """Return the sum of the scores over the number of outcomes; None without outcomes."""
-    score, outcome, weight = next(task.problems[0].rows())
-    observed = float(np.sum(weight * outcome))
-    return float(np.sum(weight * score)) / observed if observed else None
 
 
 def _subsample(data: Predictions) -> Predictions:

@@ -499,7 +499,7 @@ def advice(assessment: Assessment) -> str:
         which = "No temperature" if alone else "No recalibration method"
         surely = "" if recalibration.gain.value <= 0 else " significantly"
         return f"{which} improves the held-out log loss{surely}{among}."
-    removed, error = recalibration.before - recalibration.after, ""
+    removed, error = recalibration.before - recalibration.after.value, ""
     if removed > 0:
         error = f"remove {points(removed)} of {points(recalibration.before)} points{by_shown(assessment)}"
     # The verdict has the error before and after where it advises to recalibrate.
@@ -532,11 +532,18 @@ def gain_sentence(assessment: Assessment) -> str:
         return "The log loss is infinite before and after recalibration: a class of probability 0 occurred."
     gain = recalibration.gain
     change = with_interval(-gain.value, -gain.high, -gain.low, assessment.level, "+")
+    left = remaining_points(recalibration.after)
     return (
         f"Cross-validated in {counted(recalibration.folds, 'fold')} of "
         f"{counted(recalibration.rows, 'row')}, recalibration changes the log loss of a row by "
-        f"{change}, and the error{by_shown(assessment)} is {points(recalibration.after)} points after it."
+        f"{change}. After it, an error{by_shown(assessment)} of {left} is expected on new rows."
     )
+
+
+def remaining_points(after: IntervalEstimate) -> str:
+    """Return the error that recalibration is expected to leave, in points with its interval."""
+    value, low, high = points_with_ends(after.value, after.low, after.high)
+    return f"{value} points ({low} to {high})"
 
 
 def by_shown(assessment: Assessment) -> str:

@@ -390,19 +390,22 @@ def _common_recalibration(assessment: Assessment) -> tuple[str, str | None]:
     if recalibration.command is not None:
         command = "\n".join(filter(None, (recalibration.command, recalibration.apply_command)))
     e, after = assessment.estimates[assessment.curve_notion], recalibration.after
-    if after >= e.value:
+    if after.value >= e.value:
         return "Recalibrate, fitting on these rows: lowers the log loss.", command
     before, _, _ = points_with_ends(e.value, e.low, e.high)
-    left = points(after) if after >= 0.0005 else "less than 0.05"
-    within, limit = text.by_shown(assessment), f"the tolerance of {100 * assessment.tolerance:.3g} points"
-    if not within:
-        within = f", {'within' if after <= assessment.tolerance else 'still above'} {limit}"
-    cut = f"Recalibrate, fitting on these rows: cuts the error from {before} to {left} points{within}"
+    left = text.remaining_points(after)
+    cut = f"Recalibrate, fitting on these rows: cuts the error from {before} to {left}"
+    if shown := text.by_shown(assessment):
+        cut += shown
+    else:
+        tolerance = assessment.tolerance
+        where = "within" if after.value <= tolerance else "above"
+        where = where if after.high <= tolerance or after.low > tolerance else f"probably {where}"
+        cut += f", {where} the tolerance of {100 * tolerance:.3g} points"
     times = _ratio(assessment).partition(" (")[0].split(" ", 1)
     if len(times) == 2 and (ratio := recalibration.ratio):
-        last = max(ratio, 1 / ratio) if f"{ratio:.1f}" != "1.0" else 1.0
-        cut += f", on average from {float(times[0]):.2g} {times[1]} to {last:.1f} times"
-    return f"{cut} (on held-out rows).", command
+        cut += f", on average from {float(times[0]):.2g} {times[1]} to {ratio:.3g} times too low or high"
+    return f"{cut} (expected on new rows).", command
 
 
 def _reason(estimate: Estimate, tolerance: float, state: str) -> str:

@@ -38,6 +38,8 @@ FIRST_ENTRIES, CHUNK = 1 << 22, 1 << 18
 NEWTON_STEPS = 20
 # Posterior draws of the block sizes, and draws of the coefficients for each of them.
 SIZE_DRAWS, COEFFICIENT_DRAWS = 16, 2
+# Gauss-Hermite nodes (normal deviates) and weights, for the uncertainty of the temperature.
+SLOPE_NODES, SLOPE_WEIGHTS = np.polynomial.hermite_e.hermegauss(8)
 # Least Fisher information of the log temperature in the marginal likelihood.
 MIN_INFORMATION = 100.0
 # Posterior probability of the identity above which these scores are kept.
@@ -104,6 +106,19 @@ class SoftmaxMap:
             for drawn in self._drawn(tempered):
                 out[chunk] += self.bent / len(self.draws) * drawn
         return self._above_floor(self.untouched * score + (1 - self.untouched) * out)
+
+    def components(self, score: Array) -> Iterator[tuple[float, Array]]:
+        """Yield posterior draws of the probabilities of score vectors, each with its weight."""
+        changed, tempered = 1 - self.untouched, self.tempered(score)
+        if self.untouched > 0:
+            yield self.untouched, score
+        if self.bent < 1:
+            log = np.log(np.maximum(score, self.least))
+            for node, weight in zip(SLOPE_NODES, SLOPE_WEIGHTS / SLOPE_WEIGHTS.sum(), strict=True):
+                slope = self.slope * np.exp(self.doubt * node)
+                yield changed * (1 - self.bent) * float(weight), softmax(slope * log)
+        for drawn in self._drawn(tempered):
+            yield changed * self.bent / len(self.draws), drawn
 
     def _above_floor(self, probability: Array) -> Array:
         """Raise probabilities to the floor and normalise, in place; other rows are not changed."""
@@ -246,6 +261,12 @@ def fit_temperature(rows: Simplex) -> SoftmaxMap:
             if step < 1e-8:
                 break
     return start
+
+
+def slope_doubt(rows: Simplex, start: SoftmaxMap) -> float:
+    """Return the standard deviation of the logarithm of the slope, under its standard normal prior."""
+    _, curvature = slope_derivatives(start, rows.score, rows.code)
+    return float((start.slope**2 * (rows.weight @ curvature) + 1) ** -0.5)
 
 
 def newton_slope(slope: float, gradient: Array, curvature: Array) -> Array:

@@ -36,11 +36,11 @@ def test_what_recalibrating_would_remove_is_said(sharp):
     share = f"{100 * recalibration.gain.value / recalibration.excess:.0f} % of the excess log loss"
     # The error before and after is said once, by the verdict.
     assert advice.startswith(f"Recalibrating would remove {share}; a temperature of 2.")
-    before, after = text.points(recalibration.before), text.points(recalibration.after)
-    assert f"cuts the error from {before} to {after} points" in sharp.verdict.action
+    before, after = text.points(recalibration.before), text.points(recalibration.after.value)
+    assert f"cuts the error from {before} to {after} points (" in sharp.verdict.action
     assert advice.endswith(" of it.")
     assert advice in flat(sharp)
-    assert recalibration.after < 0.02 < recalibration.before
+    assert recalibration.after.value < 0.02 < recalibration.before
     assert recalibration.temperature == pytest.approx(2.4, abs=0.2)
     assert recalibration.by_temperature == pytest.approx(recalibration.gain.value, abs=0.003)
 

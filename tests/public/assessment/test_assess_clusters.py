@@ -95,7 +95,7 @@ def test_classes_whose_effective_sizes_differ_are_assessed_together():
     assert len({round(curve.n, 9) for curve in curves}) == 1
     sizes = {round(float(np.nanmax(curve.n_eff)), 3) for curve in curves}
     assert len(sizes) == 3
-    assert found.recalibration.after == pytest.approx(found.recalibration.before, abs=0.1)
+    assert found.recalibration.after.value == pytest.approx(found.recalibration.before, abs=0.1)
 
 
 # Groups by themselves
