@@ -62,10 +62,15 @@ class Cell(NamedTuple):
     repetitions: int
 
 
-def cells() -> list[Cell]:
+def with_repetitions(sizes: Sequence[int] | None, known: dict[int, int]) -> dict[int, int]:
+    """Return the repetitions by number of rows: all known ones, or those that are asked for."""
+    return known if sizes is None else {n: known.get(n, max(100, min(1000, 10_000_000 // n))) for n in sizes}
+
+
+def cells(sizes: Sequence[int] | None = None) -> list[Cell]:
     """Return the cells of regular families."""
     found = []
-    for n, repetitions in SIZES.items():
+    for n, repetitions in with_repetitions(sizes, SIZES).items():
         for name in EXACT:
             factors = (1.0, 0.3, 0.0) if name in CALIBRATED else (1.0, 0.3)
             found += [Cell(name, "binary", factor, n, repetitions) for factor in factors]
@@ -75,24 +80,24 @@ def cells() -> list[Cell]:
     return found
 
 
-def local_cells() -> list[Cell]:
+def local_cells(chosen: Sequence[int] | None = None) -> list[Cell]:
     """Return those of gaps in one place, few scores and rare outcomes."""
     sizes = [(name, (1.0, 0.3)) for name in (*LOCAL, *SHIFTED)]
     sizes += [(name, (1.0, 0.3, 0.0)) for name in FEW]
     sizes += [(name, (0.0,)) for name in ("saturated", "certain", "prior-43", "rare")]
     return [
         Cell(name, "binary", factor, n, repetitions)
-        for n, repetitions in LOCAL_SIZES.items()
+        for n, repetitions in with_repetitions(chosen, LOCAL_SIZES).items()
         for name, factors in sizes
         for factor in factors
     ]
 
 
-def real_cells(folder: str) -> list[Cell]:
+def real_cells(folder: str, sizes: Sequence[int] | None = None) -> list[Cell]:
     """Return those of the models whose scores lie in a folder."""
     return [
         Cell(f"{folder}::{name}", "binary", 1.0, n, repetitions)
-        for n, repetitions in LOCAL_SIZES.items()
+        for n, repetitions in with_repetitions(sizes, LOCAL_SIZES).items()
         for name in real(folder)
     ]
 
@@ -175,20 +180,19 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="families")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--real", metavar="DIR", help="folder of scores of real models")
-    parser.add_argument("--sizes", nargs="*", type=int, help="numbers of rows")
+    parser.add_argument("--sizes", nargs="*", type=int, help="numbers of rows, also others than those above")
     arguments = parser.parse_args()
     chosen = []
     if "regular" in arguments.kinds:
-        chosen += cells()
+        chosen += cells(arguments.sizes)
     if "local" in arguments.kinds:
-        chosen += local_cells()
+        chosen += local_cells(arguments.sizes)
     if arguments.real:
-        chosen += real_cells(arguments.real)
+        chosen += real_cells(arguments.real, arguments.sizes)
     tasks = [
         cell._replace(repetitions=max(20, round(cell.repetitions * arguments.share)))
         for cell in chosen
-        if (not arguments.only or cell.name.rpartition("::")[2] in arguments.only)
-        and (not arguments.sizes or cell.n in arguments.sizes)
+        if not arguments.only or cell.name.rpartition("::")[2] in arguments.only
     ]
     started = time.perf_counter()
     coverage, ratios, widths, bad = [], [], [], 0

@@ -73,16 +73,16 @@ class BayesFit(Fit):
 
     def _error(self, norm: Norm) -> Array:
         """Return the expected absolute gap (l1), root mean square (l2) or its maximum over cells (max)."""
+        p = self.posterior
         if norm == "l1":
             over, under = self.over_under
-            return np.minimum(over + under, 1.0)
-        p = self.posterior
+            return np.minimum(over + under, p.largest_error(norm).reshape(self.batch))
         square = self._average(p.smooth_square, p.mean_square)
         if norm == "l2":
             square = square.sum(axis=-1)
         else:
             square = np.divide(square, p.mass, out=np.zeros(p.mass.shape), where=p.mass > 0).max(axis=-1)
-        return np.minimum(np.sqrt(square.reshape(self.batch)), 1.0)
+        return np.minimum(np.sqrt(square.reshape(self.batch)), p.largest_error(norm).reshape(self.batch))
 
 
 @dataclass(frozen=True)

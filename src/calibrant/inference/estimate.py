@@ -467,10 +467,11 @@ def _result(
     errors = null.error if named_errors is None else named_errors
     over, under = (float(np.average(side, weights=share)) for side in posterior.over_under)
     part_over = over / (over + under) if over + under > 0 else 0.5
+    largest = float(combined(posterior.largest_error(plan.norm), plan.norm, share))
     return Estimate(
         value=value,
-        low=ends[0],
-        high=ends[1],
+        low=min(ends[0], value),
+        high=max(min(ends[1], largest), value),
         level=plan.level,
         null=nulls.null_distribution(errors),
         p_value=null.p_value if p_value is None else p_value,

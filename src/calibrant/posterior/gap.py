@@ -307,6 +307,25 @@ class Posterior:
         over, under = self._marginal.smooth
         return self._unit * over, self._unit * under
 
+    def largest_error(self, norm: str) -> Array:
+        """Return the largest error of each problem that any outcomes could show at these scores.
+
+        All frequencies are then at the end of [0, 1] that is farther from the score.
+
+        >>> from calibrant.score_data import Sample
+        >>> sure = Residuals.of(Sample(np.array([0.9, 0.9]), np.array([True, True])))
+        >>> Posterior.of_residuals(sure.flat, 1).largest_error("l1")
+        array([0.9])
+        """
+        farther = np.maximum(self.score, 1 - self.score)
+        if norm == "max":
+            largest = np.where(self.mass > 0, farther, 0.0).max(axis=-1)
+        elif norm == "l2":
+            largest = np.sqrt((self.mass * farther**2).sum(axis=-1))
+        else:
+            largest = (self.mass * farther).sum(axis=-1)
+        return np.repeat(np.minimum(largest, 1.0), len(self.z) // len(largest))
+
     @cached_property
     def over_under(self) -> tuple[Array, Array]:
         """Expected negative and positive part of the gap, averaged over all components."""

@@ -16,7 +16,7 @@ from calibrant.score_data.cells import Cells
 from calibrant.score_data.layout import FINE
 from calibrant.score_data.loops import sums_in_occupied_cells
 from calibrant.score_data.moments import Array
-from calibrant.score_data.rounding import look_rounded, pairs_are_chance
+from calibrant.score_data.rounding import look_rounded, pairs_are_chance, stand_alone
 from calibrant.score_data.sample import Sample, sums_in_runs
 
 # For at least this many rows, summing by cell is faster than sorting.
@@ -176,13 +176,11 @@ class Residuals:
         return self._pooled_runs(np.cumsum(fresh).reshape(self.mass.shape))
 
     def _without_rounding(self) -> Residuals:
-        """Treat no score of a problem as shared if its scores look rounded."""
+        """Treat scores that only rounding may have made equal as not shared."""
         shape = (-1, self.mass.shape[-1])
         flat = [part.reshape(shape) for part in (self.mass, self.score, self.spread, self.single_score)]
-        rounded = np.array([_rounded(*problem) for problem in zip(*flat, strict=True)], dtype=bool)
-        if not rounded.any():
-            return self
-        return replace(self, single_score=self.single_score & ~rounded.reshape(*self.batch, 1))
+        rounded = [_rounded(*problem) for problem in zip(*flat, strict=True)]
+        return replace(self, single_score=self.single_score & ~np.reshape(rounded, self.mass.shape))
 
     @classmethod
     def _from_few(cls, sample: Sample) -> Residuals:
@@ -273,14 +271,20 @@ def _one_score(w: Array, ws: Array, wss: Array, width: Array, spread: Array) -> 
     return np.asarray(exact | (discrete[..., None] & dominated))
 
 
-def _rounded(mass: Array, score: Array, spread: Array, single_score: Array) -> bool:
-    """Return whether the repeated scores of a problem look rounded."""
+def _rounded(mass: Array, score: Array, spread: Array, single_score: Array) -> Array:
+    """Return which steps of a problem have scores that look rounded: all, but for those that stand alone."""
+    rounded = np.zeros(mass.shape, dtype=bool)
     occupied = (mass > 0) & (spread > 0)
-    score, single, rows = score[occupied], single_score[occupied], mass[occupied] ** 2 / spread[occupied]
-    if not (single & (rows > 1 + 1e-6)).any():
-        return False
-    width = (FINE.high - FINE.low)[FINE.low.searchsorted(score, side="right") - 1]
-    return look_rounded(score[single], rows[single]) or pairs_are_chance(score, rows, single, width)
+    rows = np.divide(mass**2, spread, out=np.zeros(mass.shape), where=occupied)
+    single = single_score & occupied
+    if not (rows[single] > 1 + 1e-6).any():
+        return rounded
+    width = (FINE.high - FINE.low)[FINE.low.searchsorted(score[occupied], side="right") - 1]
+    if look_rounded(score[single], rows[single]) or pairs_are_chance(
+        score[occupied], rows[occupied], single[occupied], width
+    ):
+        rounded[single] = ~stand_alone(score[single], rows[single])
+    return rounded
 
 
 def tied_with_previous(score: Array) -> Array:

@@ -63,6 +63,19 @@ def look_rounded(score: Array, rows: Array) -> bool:
     return excess <= LARGEST_EXCESS + 4 * float(np.sqrt(7 / max(pairs, 1)))
 
 
+def stand_alone(score: Array, rows: Array) -> Array:
+    """Return which scores have many more rows than the scores around them: no rounding made these equal.
+
+    >>> stand_alone(np.array([0.1, 0.2, 0.3, 1.0]), np.array([9.0, 8.0, 9.0, 400.0]))
+    array([False, False, False,  True])
+    """
+    decimals = _decimals(score)
+    if decimals is None:
+        return np.zeros(score.shape, dtype=bool)
+    unit = np.rint(score * 10.0**decimals).astype(np.intp)
+    return _lone(np.bincount(unit - unit[0], np.rint(rows)))[unit - unit[0]]
+
+
 def pairs_are_chance(score: Array, rows: Array, single: Array, width: Array) -> bool:
     """Tell whether rows of a cell share one score as rarely as they would by rounding.
 
@@ -121,9 +134,14 @@ def _distinct_ratio(unit: Array, rows: Array) -> float:
 def _pair_ratio(unit: Array, rows: Array) -> tuple[float, float]:
     """Return pairs of equal scores over those that neighbouring values predict, and the number of pairs."""
     count = np.bincount(unit - unit[0], rows)
-    neighbours = np.convolve(count, [1, 1, 0, 1, 1], "same")
-    count = np.where((count > LONE_ROWS) & (count > LONE_RATIO * (neighbours + 1)), 0.0, count)
+    count = np.where(_lone(count), 0.0, count)
     equal = float((count * (count - 1)).sum())
     apart = [float(count[:-k] @ count[k:]) if count.size > k else 0.0 for k in (1, 2, 3, 4)]
     expected = max(2 * apart[0] - apart[1], apart[0]) if equal >= MANY_PAIRS else sum(apart) / len(apart)
     return equal / max(expected, 0.5), equal
+
+
+def _lone(count: Array) -> Array:
+    """Return which units have many more rows than the two units on each side."""
+    neighbours = np.convolve(np.pad(count, 2), [1, 1, 0, 1, 1], "valid")
+    return np.asarray((count > LONE_ROWS) & (count > LONE_RATIO * (neighbours + 1)))

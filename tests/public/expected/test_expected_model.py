@@ -78,7 +78,6 @@ def test_upper_end_when_all_answers_but_one_are_right():
     assert found.high < 0.46
 
 
-@pytest.mark.xfail(strict=True, reason=IMPOSSIBLE)
 @pytest.mark.parametrize("n", [30, 300, 3000])
 def test_upper_end_of_a_constant_score(n):
     found = calibrant.estimate(np.zeros(n, int), np.full(n, 0.8), notion="correctness")
@@ -86,7 +85,6 @@ def test_upper_end_of_a_constant_score(n):
     assert found.high <= 0.8 + 1e-9
 
 
-@pytest.mark.xfail(strict=True, reason=IMPOSSIBLE)
 def test_upper_end_of_inverted_scores():
     y = np.tile([0, 1], 150)
     found = calibrant.estimate(y, np.where(y, 0.01, 0.99))
@@ -103,7 +101,6 @@ def test_upper_end_of_a_named_estimator_when_all_answers_are_right():
     assert found.high < 0.25
 
 
-@pytest.mark.xfail(strict=True, reason="The value exceeds the largest error that any outcome could give.")
 def test_value_when_all_answers_are_wrong():
     n = 300
     score = np.linspace(0.6, 1, n)
@@ -129,7 +126,6 @@ def test_interval_excludes_zero_where_calibration_is_rejected(seed, n, slope):
     assert (found.low > 0) == (found.p_value <= 0.05)
 
 
-@pytest.mark.xfail(strict=True, reason="The interval excludes 0 while calibration is not rejected.")
 def test_calibration_is_rejected_where_the_interval_excludes_zero():
     score, y = FAMILIES["saturated"].shrunk(0.4).draw(np.random.default_rng(14), 300)
     found = calibrant.estimate(y.astype(int), score)
@@ -165,7 +161,6 @@ def test_family_wise_error_of_an_audit_of_unequal_clusters():
 
 
 @pytest.mark.full
-@pytest.mark.xfail(strict=True, reason="The coverage study leaves out sizes above 10,000 without a word.")
 def test_coverage_study_measures_or_refuses_every_size():
     words = ("--only", "rare", "--sizes", "500", "100000", "--share", "0.001", "--jobs", "1")
     result = subprocess.run(
@@ -185,7 +180,7 @@ def test_intervals_of_two_classes_are_equal():
     y = (rng.random(300) < score).astype(int)
     found = calibrant.estimate(y, np.column_stack([1 - score, score]), notion="classwise")
     ends = [found.by_class[k].high for k in (0, 1)]
-    assert ends[0] == pytest.approx(ends[1], rel=0.1)
+    assert ends[0] == pytest.approx(ends[1], rel=0.01)
 
 
 @pytest.mark.xfail(

@@ -75,3 +75,13 @@ def test_rare_outcomes_with_many_rows(shift):
         held += result.low <= truth <= result.high
     assert np.abs(errors).mean() < 0.0012
     assert held >= 5
+
+
+def test_a_frequent_score_among_rounded_ones_has_a_gap_of_its_own():
+    # Six tenths of the rows have a score of exactly 1, of which 10 % are wrong; the others are calibrated.
+    rng = np.random.default_rng(0)
+    score = np.where(rng.random(4000) < 0.6, 1.0, rng.uniform(0.3, 1, 4000).round(4))
+    outcome = (rng.random(4000) < np.where(score == 1, 0.9, score)).astype(int)
+    result = calibrant.estimate(outcome, score, n_resamples=99, rng=0)
+    assert result.value == pytest.approx(0.06, abs=0.012)
+    assert result.low <= 0.06 <= result.high
