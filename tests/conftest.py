@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -17,49 +18,9 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 settings.register_profile("gate", derandomize=True, deadline=None)
 settings.register_profile("fast", derandomize=True, deadline=None, max_examples=10)
 
-# Files whose tests take seconds each: browsers, clusters, studies, pages that are executed, slow oracles;
-# and words in the names of such tests elsewhere: engines, and what is run, killed or drawn as a whole.
-FULL_FILES = (
-    *("test_browser", "test_docs", "test_notebook", "test_studies", "test_experiment", "test_experiment_cli"),
-    *("test_experiment_claims", "test_experiment_leaderboard", "test_peer_faults", "test_sklearn"),
-    *("test_experiment_folder", "test_attack_writes", "test_attack_refusals"),
-    *("test_oracles", "test_plot", "test_plot_more", "test_many_classes", "test_later", "test_band"),
-    *("test_assess", "test_stream", "test_contributing", "test_pages", "test_recommendation", "test_report"),
-    *("test_streams", "test_claims"),
-    *("test_attack", "test_equalities"),
-)
-FULL_WORDS = (
-    *(
-        "pyspark",
-        "spark",
-        "dask",
-        "ibis",
-        "duckdb",
-        "benchmark",
-        "example",
-        "kill",
-        "dies",
-        "every_way",
-        "demo",
-    ),
-    *(
-        "gallery",
-        "thousand",
-        "estimates_are_unchanged",
-        "interval_covers",
-        "threads",
-        "local_lines",
-        "reference",
-    ),
-)
-# Files that run what other files run too, or nothing of the package; to trace every call doubles the time.
-UNTRACED_FILES = (
-    *("test_oracles", "test_browser", "test_packages", "test_studies", "test_attack", "test_attack_files"),
-    *("test_attack_writes", "test_frozen", "test_golden", "test_docs", "test_pages", "test_notebook"),
-    *("test_attack_refusals", "test_claims", "test_assess_clusters", "test_consistency", "test_stored"),
-    *("test_saved", "test_registry", "test_counts", "test_cli_commands_shown", "test_resamples"),
-    *("test_streams", "test_dependent_rows", "test_printed", "test_wording"),
-)
+INTERNAL = Path(__file__).parent / "internal"
+# Words in the names of tests with another engine, which take seconds to start.
+ENGINES = ("dask", "duckdb", "ibis", "spark")
 
 
 @pytest.fixture(scope="session")
@@ -107,14 +68,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Leave what takes long out of the fast set, and what repeats out of the trace for coverage."""
+    """Leave internal tests and other engines out of the fast set."""
     for item in items:
-        name = item.path.stem.removesuffix("_inside")
-        other_engine = name == "test_frames" and "pandas" not in item.name
-        if other_engine or name in FULL_FILES or any(word in item.name for word in FULL_WORDS):
+        if INTERNAL in item.path.parents or any(engine in item.name for engine in ENGINES):
             item.add_marker(pytest.mark.full)
-        if name in UNTRACED_FILES:
-            item.add_marker(pytest.mark.no_cover)
 
 
 def untraced(item):

@@ -35,6 +35,7 @@ def same(mapped, expected, name, atol=1e-9):
     np.testing.assert_allclose(got, expected, rtol=0, atol=atol, err_msg=name)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.int64()], ids=str)
 def test_duckdb_maps_scores_and_nothing_else(maps, kind):
     maps, score = maps

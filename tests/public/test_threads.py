@@ -63,6 +63,7 @@ MAKERS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", MAKERS)
 def test_threads_that_update_a_sketch_lose_no_rows(kind, tmp_path):
     make, rows = MAKERS[kind]
@@ -84,6 +85,7 @@ def test_threads_that_update_a_sketch_lose_no_rows(kind, tmp_path):
     assert Sketch.load(tmp_path / "whole.sketch").digest == sketch.digest
 
 
+@pytest.mark.full
 def test_rows_without_labels_are_counted_by_all_threads():
     sketch, nothing = Sketch(), np.full(3, np.nan)
 
@@ -142,6 +144,7 @@ def test_results_of_a_sketch_keep_their_rows():
     assert copied.ece() != sketch.ece()
 
 
+@pytest.mark.full
 def test_threads_that_update_a_monitor_leave_a_state_that_can_be_loaded(tmp_path):
     monitor, path = Monitor(), tmp_path / "monitor.json"
 

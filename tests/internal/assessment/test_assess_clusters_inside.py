@@ -9,6 +9,8 @@ import calibrant
 from calibrant.inference.estimate import SINGLE_CLUSTER
 from weighing import weighing
 
+pytestmark = pytest.mark.no_cover
+
 
 @pytest.fixture(scope="module")
 def rows():

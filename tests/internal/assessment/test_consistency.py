@@ -15,6 +15,8 @@ from calibrant.posterior import posterior_of
 from calibrant.tasks import CalibrationTask, get_notion
 from shortcuts import compare_estimators
 
+pytestmark = pytest.mark.no_cover
+
 POINTS = r"(\d+\.\d+) points"
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from calibrant.inputs.wording import counted, percent, sample_size
 
-pytestmark = pytest.mark.usefixtures("without_reference_estimators")
+pytestmark = [pytest.mark.usefixtures("without_reference_estimators"), pytest.mark.no_cover]
 
 
 def test_numbers_are_worded():

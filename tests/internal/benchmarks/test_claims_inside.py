@@ -12,6 +12,8 @@ from calibrant.experiment.distributions import rng_of
 from calibrant.experiment.procedure import true_errors
 from made_up_runs import made_up
 
+pytestmark = pytest.mark.no_cover
+
 studies = study("claims")
 
 

@@ -15,6 +15,8 @@ from calibrant.experiment.families import EXACT, FAMILIES, FEW, LOCAL
 from calibrant.inference.null import DATA_SETS
 from oracles import decisions as oracle
 
+pytestmark = pytest.mark.no_cover
+
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import calibrant
 from calibrant import cli
 
-pytestmark = pytest.mark.usefixtures("without_reference_estimators")
+pytestmark = [pytest.mark.usefixtures("without_reference_estimators"), pytest.mark.no_cover]
 N = 120
 
 

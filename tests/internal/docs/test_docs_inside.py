@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import matplotlib.pyplot
+import pytest
 
 from calibrant.estimators import describe
+
+pytestmark = pytest.mark.no_cover
 
 matplotlib.use("Agg")
 ROOT = Path(__file__).parents[3]

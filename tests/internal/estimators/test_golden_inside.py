@@ -14,6 +14,8 @@ from calibrant import Binned
 from calibrant.estimators import parse
 from weighing import weighing
 
+pytestmark = pytest.mark.no_cover
+
 GOLDEN = Path(__file__).parents[2] / "golden"
 SETS = json.loads((GOLDEN / "golden.json").read_text())["datasets"]
 KEYS = {"l": "ece", "a": "ece_a", "c": "ece_c", "ac": "ece_ac"}

@@ -24,6 +24,8 @@ from calibrant.estimators.base import Estimator, ValueFit
 from calibrant.estimators.binned import adaptive_edges
 from calibrant.score_data import COARSE, FINE, Cells, Sample
 
+pytestmark = pytest.mark.no_cover
+
 NORMS = ("l1", "l2", "max")
 NOTIONS = ("binary", "classwise", "confidence")
 # Specifications of every family of the registry: without a parameter unless listed here.

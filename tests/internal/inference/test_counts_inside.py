@@ -8,6 +8,8 @@ from calibrant import inputs
 from calibrant.estimators import resolve
 from calibrant.maps import folds
 
+pytestmark = pytest.mark.no_cover
+
 N, RNG = 150, np.random.default_rng(7)
 SCORE = np.round(RNG.random(N), 2)
 LABEL = (RNG.random(N) < SCORE**1.4).astype(int)

@@ -23,6 +23,8 @@ from dirichlet import Dirichlet
 from oracles import clusters as slow
 from weighing import weighing, weighted_sample
 
+pytestmark = pytest.mark.no_cover
+
 
 def simulated_residuals(clusters=60, rows=8, lean=0.3, gap=0.0, seed=0):
     """Rows near the score of their cluster, whose outcomes lean the same way."""

@@ -16,6 +16,8 @@ from calibrant.inference.result import p_text
 from calibrant.score_data import Residuals, Sample
 from calibrant.score_data.draws import Outcomes
 
+pytestmark = pytest.mark.no_cover
+
 
 def rows(n=400, power=1.0, seed=0):
     rng = np.random.default_rng(seed)

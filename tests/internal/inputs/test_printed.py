@@ -12,6 +12,8 @@ import calibrant
 from calibrant.inputs.printed import NO_BREAK, WIDTH, Printed, Table, as_text, unbroken
 from calibrant.inputs.wording import points_with_ends, shares, with_ends
 
+pytestmark = pytest.mark.no_cover
+
 HOSTILE = "<script>alert('x')</script> & a name that is much too long for one line\n\x1b[31mof a table"
 RNG = np.random.default_rng(0)
 SCORE = RNG.random(400)

@@ -9,6 +9,8 @@ import pytest
 from calibrant import Calibrator, InputError, Sketch
 from exported import OF_ALL_SCORES, OF_ONE_SCORE
 
+pytestmark = pytest.mark.no_cover
+
 VECTOR = np.concatenate([[0.0, 5e-324, 1e-310, 1e-9], np.linspace(0.01, 0.99, 25), [1 - 1e-16, 1.0]])
 
 

@@ -16,7 +16,7 @@ import calibrant
 
 matplotlib.use("Agg")
 # What is not about the estimators of the literature does without most of them.
-pytestmark = pytest.mark.usefixtures("few_reference_estimators")
+pytestmark = [pytest.mark.usefixtures("few_reference_estimators"), pytest.mark.full]
 NAMES = ["ant", "bee", "cat", "dog"]
 
 

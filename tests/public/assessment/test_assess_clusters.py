@@ -9,6 +9,8 @@ import calibrant
 from oracles import clinical as oracle
 from weighing import weighing
 
+pytestmark = pytest.mark.no_cover
+
 
 @pytest.fixture(scope="module")
 def rows():
@@ -25,6 +27,7 @@ def both(rows):
     return [calibrant.assess(y, p, cluster=c, groups=groups, rng=0) for c in (cluster, None)]
 
 
+@pytest.mark.full
 def test_every_figure_allows_for_clusters(rows, both):
     y, p, cluster = rows
     found, plain = both
@@ -143,6 +146,7 @@ def alone(rows, weighted, matrix):
     return y, score, weight, group, cluster
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weighted", ["none", "counts", "weights"])
 @pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 @pytest.mark.parametrize("clustered", [False, True])

@@ -63,6 +63,7 @@ def test_no_map_is_praised_where_calibration_is_not_rejected(sharp, fine):
     assert lucky.advice == "No recalibration method improves the held-out log loss significantly."
 
 
+@pytest.mark.full
 def test_many_classes_are_cured_together():
     rng = np.random.default_rng(5)
     score = rng.dirichlet([1, 1, 1], 1500)
@@ -99,6 +100,7 @@ def test_the_page_shows_before_and_after(sharp, fine):
     assert sharp.verdict.action in flat(sharp._repr_html_())
 
 
+@pytest.mark.full
 def test_clusters_widen_the_gain():
     rng = np.random.default_rng(7)
     odds = np.repeat(rng.normal(0, 1.2, 300), 5)

@@ -14,6 +14,8 @@ import calibrant
 from calibrant import Assessment, Comparison, Estimate, InputError, Recommendation
 from shortcuts import compare_estimators
 
+pytestmark = [pytest.mark.full, pytest.mark.no_cover]
+
 rng = np.random.default_rng(0)
 N = 300
 SCORE = rng.random(N)

@@ -72,6 +72,7 @@ def test_scores_that_are_predictions_come_first():
     assert (exact.verdict.finding, exact.verdict.state) == ("error", "trust")
 
 
+@pytest.mark.full
 def test_groups_without_a_clear_error_are_left_alone():
     rng = np.random.default_rng(3)
     score, group = rng.random(6000), rng.integers(0, 3, 6000)
@@ -108,6 +109,7 @@ def test_rare_outcomes_are_told_in_ratios_and_beside_their_base_rate():
     assert f"always the most common class: {100 - 100 * y.mean():.1f} %" in str(found)
 
 
+@pytest.mark.full
 def test_a_trusted_verdict_hides_no_ratio_and_no_significant_gap():
     rng = np.random.default_rng(1)
     score = 1 / (1 + np.exp(-rng.normal(-4, 1, 10_000)))
@@ -163,6 +165,7 @@ def test_a_cost_decides_where_it_is_sure_and_material(costly):
         assert unsure.verdict.finding == "error"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(6))
 def test_no_policy_recovers_more_than_is_lost(seed):
     y, score = rows(200, power=(1.0, 1.5, 3.0)[seed % 3], seed=seed)

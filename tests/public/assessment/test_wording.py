@@ -9,7 +9,7 @@ import pytest
 import calibrant
 from calibrant import plot
 
-pytestmark = pytest.mark.usefixtures("without_reference_estimators")
+pytestmark = [pytest.mark.usefixtures("without_reference_estimators"), pytest.mark.no_cover]
 P_VALUE = r"\bp (?:=|≤|<=|<) [\d.e-]+"
 
 
@@ -62,6 +62,7 @@ def seen(page):
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", CASES)
 def test_texts_word_numbers_rightly(case):
     found = CASES[case]()

@@ -10,6 +10,8 @@ import pytest
 import calibrant
 from calibrant import estimator_names
 
+pytestmark = [pytest.mark.full, pytest.mark.no_cover]
+
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 
 

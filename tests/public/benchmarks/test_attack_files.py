@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = [pytest.mark.full, pytest.mark.no_cover]
+
 FILE = Path(__file__).parents[3] / "benchmarks" / "attacks" / "files.py"
 
 

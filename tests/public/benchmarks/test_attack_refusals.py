@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.full, pytest.mark.no_cover]
+
 FILE = Path(__file__).parents[3] / "benchmarks" / "attacks" / "refusals.py"
 
 

@@ -5,6 +5,8 @@ import pytest
 from scipy.special import betaincinv
 from test_studies import study
 
+pytestmark = [pytest.mark.full, pytest.mark.no_cover]
+
 studies = study("claims")
 
 

@@ -6,6 +6,8 @@ from test_studies import study
 
 import calibrant
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize("notion", ["confidence", "classwise"])
 def test_the_true_error_of_the_dirichlet_family_is_what_it_says(notion):

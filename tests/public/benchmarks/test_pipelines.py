@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.full
+
 FILE = Path(__file__).parents[3] / "benchmarks" / "pipelines.py"
 
 

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from test_studies import study
 
+pytestmark = pytest.mark.full
+
 real_scores = study("real_scores")
 read, real_families = real_scores.read, real_scores.real_families
 

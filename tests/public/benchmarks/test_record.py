@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "benchmarks" / "record.py"
 CALLS = "^(ece: binary uniform:15|ece: norm l2 uniform:15|curves: diagram few rows|refused: lengths)$"
 
-pytestmark = pytest.mark.no_cover
+pytestmark = [pytest.mark.no_cover, pytest.mark.full]
 
 
 def run(*words):

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.full
+
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 sys.path.append(str(FOLDER))
 sensitivity, sensitivity_measures, sensitivity_page = map(

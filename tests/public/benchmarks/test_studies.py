@@ -13,6 +13,8 @@ import calibrant
 from calibrant import experiment
 from oracles import decisions as oracle
 
+pytestmark = [pytest.mark.full, pytest.mark.no_cover]
+
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 
 

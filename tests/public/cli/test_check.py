@@ -224,6 +224,7 @@ def test_a_constant_score_passes_with_a_caution_everywhere(here):
     assert caution in ET.parse("a.xml").getroot().find("system-out").text
 
 
+@pytest.mark.full
 def test_a_limit_that_a_constant_would_pass_has_a_caution_everywhere(here):
     rng = np.random.default_rng(5)
     p = rng.beta(1, 24, 6000).round(6)

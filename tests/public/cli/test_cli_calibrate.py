@@ -223,6 +223,7 @@ def test_pairs_have_a_map(here):
     run("apply", "map.json", "pairs.csv", "--scores", "conf", "-o", "out.csv")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -300,6 +301,7 @@ def test_maps_are_compared(here):
     assert values["source"] == "one.csv"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sums", [False, True])
 @pytest.mark.parametrize(
     ("columns", "options"),
@@ -323,6 +325,7 @@ def test_apply_takes_the_column_that_fit_took(here, monkeypatch, columns, option
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sums", [False, True])
 @pytest.mark.parametrize(
     ("names", "options", "taken"),

@@ -80,6 +80,7 @@ def test_compare_takes_clusters_of_one_file_or_of_the_first(frame, tmp_path):
     assert width[0] > width[1]
 
 
+@pytest.mark.full
 def test_a_report_says_how_many_clusters_there_are(path, tmp_path):
     page, numbers = tmp_path / "report.html", tmp_path / "report.json"
     result = run("report", path, "--scores", "p", "--cluster", "patient", "-o", page, "--json", numbers)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from calibrant import cli
 
-pytestmark = pytest.mark.usefixtures("without_reference_estimators")
+pytestmark = [pytest.mark.usefixtures("without_reference_estimators"), pytest.mark.full, pytest.mark.no_cover]
 N = 120
 
 

@@ -124,6 +124,7 @@ def test_answers_of_their_own_are_paired_by_row_or_by_cluster():
     assert mixed["differences"]["text"]["paired"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("files", "limit", "status", "code"),
     [
@@ -167,6 +168,7 @@ def test_wrong_usage_of_other_rows_is_named(words, text):
     assert text in done.stderr
 
 
+@pytest.mark.full
 def test_four_models_that_answer_the_same_questions(tmp_path, capsys):
     example = runpy.run_path(str(ROOT / "docs/examples/four_models.py"))
     example["main"]([str(tmp_path)])

@@ -807,6 +807,7 @@ def test_help_tells_the_exit_codes_and_imports_little():
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
+@pytest.mark.full
 def test_the_document_shows_what_the_commands_print(tmp_path, monkeypatch):
     text = (ROOT / "docs/command-line.md").read_text()
     monkeypatch.chdir(tmp_path)

@@ -118,6 +118,7 @@ def test_periods_wait_for_their_labels(here):
     assert "--now" in run("data", "--now", "soon", code=2)
 
 
+@pytest.mark.full
 def test_a_table_is_split_by_the_time_of_its_rows(here):
     lines = ["label,score,when,team,user"]
     for day in range(14):
@@ -169,6 +170,7 @@ def test_dated_sketches_and_files(here):
     assert "cannot read nothere/: No such file or directory" in run("nothere/", code=2)
 
 
+@pytest.mark.full
 def test_the_example_of_thirty_days(tmp_path, capsys):
     example = runpy.run_path(str(ROOT / "docs/examples/drift_monitor.py"))
     example["write"](tmp_path)
@@ -212,6 +214,7 @@ def notified(webhook, *words, hook="/hook", command=(sys.executable, "-m", "cali
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
 
 
+@pytest.mark.full
 def test_the_example_posts_alarms_and_errors_and_nothing_else(here, webhook):
     for day in range(1, 4):
         partition(day)
@@ -234,12 +237,14 @@ def test_the_example_posts_alarms_and_errors_and_nothing_else(here, webhook):
     assert len(webhook.received) == 3
 
 
+@pytest.mark.full
 def test_the_example_posts_that_a_command_cannot_be_started(webhook):
     done = notified(webhook, "--version", command=("no-such-command",))
     assert done.returncode == 127
     assert "No such file or directory: 'no-such-command'" in webhook.received[-1][1]["text"]
 
 
+@pytest.mark.full
 def test_the_example_needs_its_address_before_anything_is_wrong(monkeypatch):
     monkeypatch.delenv("WEBHOOK_URL", raising=False)
     command = [sys.executable, str(ROOT / "docs/examples/notify.py"), "true"]

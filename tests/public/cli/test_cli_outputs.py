@@ -70,6 +70,7 @@ def test_two_outputs_are_two_files_whatever_they_are_called(rows):
         second.unlink()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("old", [None, "old"])
 @pytest.mark.parametrize(
     "command",

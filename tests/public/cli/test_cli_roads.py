@@ -30,6 +30,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["a.sketch", "a.parquet", "a"])
 def test_a_sketch_is_known_by_its_content(folder, name):
     os.replace("a.sketch", name)

@@ -6,6 +6,8 @@ import sys
 import numpy as np
 import pytest
 
+pytestmark = [pytest.mark.full, pytest.mark.no_cover]
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

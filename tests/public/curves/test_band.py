@@ -90,6 +90,7 @@ def covered(band, n_boot, repeats, quantiles=(0.05, 0.25, 0.75)):
     return hits / repeats
 
 
+@pytest.mark.full
 def test_the_corrected_band_covers():
     assert covered("corrected", 0, 200).min() > 0.92
 

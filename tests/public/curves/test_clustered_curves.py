@@ -41,6 +41,7 @@ def test_the_page_draws_the_curve_that_is_asked_for(rows):
     np.testing.assert_array_equal(found.diagram.low, diagram.low)
 
 
+@pytest.mark.full
 def test_results_tell_the_number_of_clusters(rows):
     y, p, cluster = rows
     thresholds = {"thresholds": [0.2, 0.5]}

@@ -38,6 +38,7 @@ def prior_shift(n, rng):
 # --- the picture and the number --------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("without_reference_estimators")
 @pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 def test_the_error_of_the_curve_is_the_number(notion):

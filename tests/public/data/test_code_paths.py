@@ -69,6 +69,7 @@ def test_pages_show_halves_of_characters_by_number():
 # Labels and weights of engines
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "labels",
     [["a", None, "b", "a"], [1, None, 0, 1], [1.0, None, 0.0, 1.0], [None, None, None, 1]],

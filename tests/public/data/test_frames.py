@@ -98,6 +98,7 @@ def test_what_is_no_percentage_is_refused(name):
         asked([20.0, INF])
 
 
+@pytest.mark.full
 def test_percentages_of_several_classes_are_shares():
     wide = pd.DataFrame({"y": ["a", "b", "b"], "p_a": [29, 57, 8], "p_b": [71, 43, 92], "g": [1, 1, 2]})
     share = wide.assign(p_a=wide["p_a"] / 100, p_b=wide["p_b"] / 100)
@@ -357,6 +358,7 @@ def changed(changes):
     return pa.table(data)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", REFUSED)
 def test_bad_data_is_refused_in_the_same_words(engine, case):
     changes, options, message = REFUSED[case]
@@ -447,6 +449,7 @@ ASKED_WRONGLY = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", ASKED_WRONGLY)
 def test_a_question_that_makes_no_sense_is_refused(case):
     frame, options, error, message = ASKED_WRONGLY[case]
@@ -492,6 +495,7 @@ CLASSES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", CLASSES)
 def test_columns_say_which_class_they_are_of(case):
     data, scores, options, classes = CLASSES[case]
@@ -502,6 +506,7 @@ def test_columns_say_which_class_they_are_of(case):
         )
 
 
+@pytest.mark.full
 def test_named_classes_do_not_depend_on_the_labels_that_occur():
     whole = labelled([0, 1, 2], ["p_1", "p_2", "p_3"])
     for part in (whole, whole.slice(0, 1)):
@@ -518,6 +523,7 @@ def test_a_positive_label_that_does_not_occur_is_refused(engine):
         Sketch.from_frame(frame, label="y", scores="p", pos_label="yes")
 
 
+@pytest.mark.full
 def test_counts_that_no_sum_can_hold_are_refused():
     frame = pa.table({"y": [0, 1], "p": [0.25, 0.5], "w": [2**62, 2**62]})
     with pytest.raises(ValueError, match=r"column 'w' must sum to less than 2\^63, got 9.22e\+18"):
@@ -533,6 +539,7 @@ def test_missing_labels_are_refused_whatever_their_type(engine, y):
             Sketch.from_frame(frame, label="y", scores=scores, **options)
 
 
+@pytest.mark.full
 def test_rows_that_change_between_two_passes_are_refused():
     passes = iter([5, 3])
     frame = pl.from_arrow(changed({})).lazy().map_batches(lambda rows: rows.head(next(passes)))
@@ -590,6 +597,7 @@ def predicted(tmp_path):
     return tmp_path, str(Sketch("binary").update(rows["y"], rows["p"]).estimate(rng=0))
 
 
+@pytest.mark.full
 @PANDAS_OF_SPARK
 def test_the_example_of_spark_runs(predicted, spark, monkeypatch, capsys):
     """Run in this process, whose session the example finds and must not stop."""
@@ -610,6 +618,7 @@ def coarser(calibrator):
     return Calibrator.from_json(json.dumps(kept))
 
 
+@pytest.mark.full
 def test_spark_maps_as_python_does(spark, tmp_path):
     """Beside the other tests of Spark, which share its session."""
     maps, score = some_maps(300)
@@ -626,11 +635,13 @@ def test_spark_maps_as_python_does(spark, tmp_path):
         np.testing.assert_allclose(mapped, calibrator.predict_proba(score), rtol=0, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.full
 def test_the_example_of_dask_runs(predicted):
     needed("distributed")
     assert example("dask_cluster.py", predicted[0]) == predicted[1]
 
 
+@pytest.mark.full
 def test_the_example_of_duckdb_runs(predicted):
     connection = needed("duckdb").connect(str(predicted[0] / "shop.db"))
     connection.execute(f"create table predictions as from '{predicted[0]}/*.parquet'")
@@ -640,6 +651,7 @@ def test_the_example_of_duckdb_runs(predicted):
     assert example("duckdb_table.py", "from shop.predictions", "--setup", attach) == predicted[1]
 
 
+@pytest.mark.full
 def test_every_way_gives_the_same(tmp_path):
     needed("duckdb")
     ways = ["merged", "files: Parquet folder", "frame: polars lazy", "frame: DuckDB"]
@@ -649,6 +661,7 @@ def test_every_way_gives_the_same(tmp_path):
     assert [line.split(" | ")[0] for line in done.stdout.splitlines()[2:]] == [f"| {way}" for way in ways]
 
 
+@pytest.mark.full
 def test_no_engine_is_imported_for_another():
     code = (
         "import sys, pandas as pd; from calibrant import Sketch\n"
@@ -659,5 +672,6 @@ def test_no_engine_is_imported_for_another():
     assert found.stdout.strip() == "[]"
 
 
+@pytest.mark.full
 def test_no_warning_is_hidden():
     assert ("error", None, Warning, None, 0) in warnings.filters

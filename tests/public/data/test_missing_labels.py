@@ -149,6 +149,7 @@ def test_accuracy_of_classes_is_known_and_mean_score_is_that_of_one_class():
         assert held["mean_score"] == score
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("named", [["0.sketch", "1.sketch"], ["[01].sketch"]])
 @pytest.mark.parametrize(
     "command",
@@ -214,6 +215,7 @@ def test_a_map_is_applied_to_the_columns_it_was_fitted_to(folder):
     assert "the map was fitted to 'p_ill', which the file does not have" in done.stderr
 
 
+@pytest.mark.full
 def test_the_example_of_thirty_days(tmp_path, monkeypatch, capsys):
     month = runpy.run_path(str(ROOT / "docs/examples/thirty_days.py"))
     month["write"](tmp_path)

@@ -44,6 +44,7 @@ def asked(*arguments):
     return {key: value for key, value in json.loads(done.output).items() if key != "source"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "command", [["ece"], ["ece", "--estimator", "uniform:100"], ["curve", "--at", "1,0.57"]]
 )
@@ -83,6 +84,7 @@ def test_shares_that_are_called_percentages_are_refused(paths):
         calibrant.Sketch.from_files(paths[1], percent=True)
 
 
+@pytest.mark.full
 def test_a_report_of_levels_shows_them_and_repeats_its_command(paths, tmp_path):
     out = tmp_path / "page.html"
     command = ["report", paths[0], "--percent", "-o", str(out)]
@@ -132,6 +134,7 @@ def test_all_functions_of_scores_are_tried():
     assert {*public_functions()} == {*OPTIONS}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_function_takes_percentages(name, without_reference_estimators):
     function, options = getattr(calibrant, name), OPTIONS[name]

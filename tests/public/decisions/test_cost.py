@@ -168,6 +168,7 @@ def test_a_cost_may_be_read_before():
         calibrant.regret(y, s, cost)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("text", "cost"), [("0.3", 0.3), ("1:40", (1, 40)), (" 1 , 40 ", (1, 40))])
 def test_text_names_a_threshold_or_two_costs(text, cost, without_reference_estimators):
     y, s = sample()

@@ -57,6 +57,7 @@ def test_the_value_is_that_of_the_default_map_by_a_loop(cost, weighted):
     assert found.cost == pytest.approx(oracle.spent(y, by_class[1], matrix_of(found), weight), rel=1e-9)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cost", COSTS)
 def test_the_order_of_the_rows_is_no_matter(cost):
     y, s = sample()
@@ -84,6 +85,7 @@ def test_importance_weights_have_no_scale():
         same(calibrant.regret(y, s, (1, 9), sample_weight=scale * weight, rng=0), one)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n", [300, 8192])
 def test_a_sketch_answers_as_the_rows_do(n):
     y, s = sample(n)
@@ -227,6 +229,7 @@ def test_labels_are_stored_as_json_has_them():
     assert Regret.from_json(json.dumps(many.to_dict())) == many
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("change", "message"),
     [

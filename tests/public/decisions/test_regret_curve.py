@@ -414,6 +414,7 @@ def test_net_benefits_of_a_sketch_are_those_of_the_rows(weights):
         np.testing.assert_allclose(one.high - one.low, other.high - other.low, rtol=0.05 if weights else 1e-9)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("clustered", [False, True])
 def test_intervals_of_net_benefits_hold_the_true_values(clustered):
     # Scores p in clusters that share a shift of the probability; true values from a large sample.

@@ -10,6 +10,8 @@ import pytest
 import calibrant
 import calibrant.sklearn
 
+pytestmark = pytest.mark.full
+
 FOLDER = Path(__file__).parents[3] / "docs" / "coming-from"
 PAGES = sorted(FOLDER.glob("*.md"))
 

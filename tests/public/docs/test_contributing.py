@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "calibrant"
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -16,6 +16,8 @@ from click.testing import CliRunner
 import calibrant
 from calibrant.cli import main
 
+pytestmark = [pytest.mark.full, pytest.mark.no_cover]
+
 matplotlib.use("Agg")
 plt = matplotlib.pyplot
 ROOT = Path(__file__).parents[3]

@@ -18,6 +18,8 @@ from sklearn.metrics import brier_score_loss, log_loss
 import calibrant
 from oracles import hendrycks
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "equalities.md").read_text(encoding="utf-8")
 GOLDEN = ROOT / "tests" / "golden"

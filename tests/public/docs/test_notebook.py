@@ -12,6 +12,8 @@ import pytest
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
+pytestmark = [pytest.mark.full, pytest.mark.no_cover]
+
 pytest.importorskip(
     "sklearn.frozen", reason="the notebook recalibrates a model as scikit-learn 1.6 and later do"
 )

@@ -17,7 +17,7 @@ import calibrant
 from calibrant import experiment
 from calibrant.cli import main
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.no_cover]
 ROOT = Path(__file__).parents[3]
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md"]
 PAGES += sorted(

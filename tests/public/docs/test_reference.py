@@ -11,6 +11,8 @@ import pytest
 
 import calibrant
 
+pytestmark = pytest.mark.full
+
 API = (Path(__file__).parents[3] / "docs" / "reference" / "api.rst").read_text(encoding="utf-8")
 MODULES = ("calibrant", "calibrant.plot", "calibrant.sklearn", "calibrant.published", "calibrant.experiment")
 MODULES += ("calibrant.torch",) if find_spec("torch") else ()

@@ -7,9 +7,12 @@ import pytest
 
 from golden import make_frozen
 
+pytestmark = pytest.mark.no_cover
+
 FROZEN = json.loads((Path(__file__).parents[2] / "golden" / "frozen.json").read_text())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("first", range(0, make_frozen.PROBLEMS, 20))
 def test_named_estimators_are_unchanged_on_random_problems(first):
     for seed in range(first, first + 20):
@@ -18,6 +21,7 @@ def test_named_estimators_are_unchanged_on_random_problems(first):
             assert found[2] == pytest.approx(kept[2], abs=1e-9), (seed, found)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(make_frozen.ESTIMATES))
 def test_estimates_are_unchanged_on_random_problems(seed):
     assert make_frozen.estimated(seed) == [

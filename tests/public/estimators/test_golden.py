@@ -12,6 +12,8 @@ import pytest
 import calibrant
 from calibrant import Density, Sketch
 
+pytestmark = pytest.mark.no_cover
+
 GOLDEN = Path(__file__).parents[2] / "golden"
 SETS = json.loads((GOLDEN / "golden.json").read_text())["datasets"]
 KEYS = {"l": "ece", "a": "ece_a", "c": "ece_c", "ac": "ece_ac"}

@@ -11,6 +11,8 @@ from calibrant import (
     Sketch,
 )
 
+pytestmark = pytest.mark.full
+
 NEW = (
     *("debiased:15", "debiased:3", "sweep", "sweep:debiased", "isotonic", "beta", "beta-kernel"),
     *("beta-kernel:0.03", "variational", "smooth", "ks", "kuiper"),

@@ -11,6 +11,8 @@ from scipy import integrate, stats
 
 from oracles import binned, density, isj, notions
 
+pytestmark = pytest.mark.no_cover
+
 GOLDEN = Path(__file__).parents[2] / "golden"
 REFERENCE = {
     name: entry["reference"]

@@ -8,6 +8,8 @@ import pytest
 import calibrant
 from calibrant import Binned, Density, Sketch
 
+pytestmark = pytest.mark.no_cover
+
 NORMS = ("l1", "l2", "max")
 NOTIONS = ("binary", "classwise", "confidence")
 VALUES = (
@@ -50,6 +52,7 @@ def sketches(labels, score, notion, pieces=4):
     return whole, merged
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("notion", NOTIONS)
 @pytest.mark.parametrize("n", [1, 30, 4000])
 @pytest.mark.parametrize("kind", ["smooth", "discrete", "saturated"])

@@ -17,7 +17,7 @@ from scipy.special import expit, logit
 import calibrant
 from calibrant.cli import main
 
-pytestmark = pytest.mark.full  # an assessment takes seconds
+pytestmark = pytest.mark.full
 
 
 def beta_scores(seed, n):

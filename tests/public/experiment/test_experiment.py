@@ -359,6 +359,7 @@ def files(store):
     }
 
 
+@pytest.mark.full
 def test_a_killed_run_is_resumed(tmp_path):
     source = f"""
 import sys

@@ -14,6 +14,8 @@ from click.testing import CliRunner
 from calibrant import experiment
 from calibrant.cli import main
 
+pytestmark = pytest.mark.full
+
 matplotlib.use("Agg")
 ROOT = Path(__file__).parents[3]
 SMALL = ["--sizes", "29,60", "--repetitions", "5", "--holdout", "2000", "--families", "logistic,naive-bayes"]

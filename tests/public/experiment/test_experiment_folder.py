@@ -14,6 +14,8 @@ from test_experiment_cli import call
 
 from calibrant.experiment import Store, run
 
+pytestmark = pytest.mark.full
+
 WRITER = """
 import sys, time
 from pathlib import Path

@@ -29,6 +29,7 @@ def found():
     return made
 
 
+@pytest.mark.full
 def test_many_classes_have_the_value_of_ece_and_an_interval_around_it(found):
     for power, pair in found.items():
         y, p = model(power=power)
@@ -57,6 +58,7 @@ def test_no_interval_reaches_beyond_what_scores_that_sum_to_one_allow(found):
             assert one.high <= 2 / CLASSES
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["counts", "weights", "l2", "bins"])
 def test_many_classes_answer_as_few_do(kind):
     y, p = model(250)
@@ -76,6 +78,7 @@ def test_many_classes_answer_as_few_do(kind):
     assert one.null.mean <= one.null.quantiles[0.95] + 1e-12 or one.null.quantiles[0.95] == 0
 
 
+@pytest.mark.full
 def test_estimators_of_classes_have_the_null_of_the_headline():
     y, p = model(200, classes=3)
     found = calibrant.assess(y, p, notion="classwise", rng=0, labels=range(3))

@@ -10,6 +10,8 @@ import calibrant
 from calibrant import Calibrator, Sketch
 from shortcuts import compare_estimators
 
+pytestmark = pytest.mark.no_cover
+
 N, RNG = 150, np.random.default_rng(7)
 SCORE = np.round(RNG.random(N), 2)
 LABEL = (RNG.random(N) < SCORE**1.4).astype(int)
@@ -86,6 +88,7 @@ CLUSTERED = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SINGLE)
 def test_counts_are_repeated_rows_for_every_function(name):
     ask = SINGLE[name]
@@ -97,6 +100,7 @@ def test_counts_are_repeated_rows_for_every_function(name):
         same(counted, ask(LABEL[ROWS], SCORE[ROWS], cluster=CLUSTER[ROWS]), **tolerance)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("estimator", ["auto", "l:15"])
 @pytest.mark.parametrize("cluster", [None, CLUSTER], ids=["rows", "clusters"])
 def test_counts_are_repeated_rows_for_estimates_of_classes(estimator, cluster):
@@ -107,6 +111,7 @@ def test_counts_are_repeated_rows_for_estimates_of_classes(estimator, cluster):
     same(counted, calibrant.estimate(CLASS[ROWS], MATRIX[ROWS], **own, **asked), **tolerance)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("notion", ["classwise", "confidence"])
 def test_counts_are_repeated_rows_for_comparisons(notion):
     counted = compared(CLASS, MATRIX, OTHER, counts=COUNT, notion=notion)
@@ -141,6 +146,7 @@ def test_counts_are_repeated_rows_for_recommendations():
 # --- importance weights ----------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SINGLE)
 def test_the_type_of_weights_does_not_matter_and_neither_does_their_scale(name):
     ask, weight = SINGLE[name], COUNT + 1

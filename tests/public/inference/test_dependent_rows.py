@@ -11,6 +11,8 @@ import calibrant
 from dirichlet import Dirichlet
 from weighing import weighing
 
+pytestmark = pytest.mark.no_cover
+
 
 def simulated_residuals(clusters=60, rows=8, lean=0.3, gap=0.0, seed=0):
     """Rows near the score of their cluster, whose outcomes lean the same way."""
@@ -86,6 +88,7 @@ def test_clusters_of_one_row_change_nothing_at_all(notion, weighted):
     assert replace(found, clusters=None, by_class=by_class) == plain
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("estimator", ["auto", "uniform:10"])
 @pytest.mark.parametrize("notion", ["binary", "classwise"])
 def test_neither_the_order_of_rows_nor_the_names_of_clusters_matter(estimator, notion):
@@ -102,6 +105,7 @@ def test_neither_the_order_of_rows_nor_the_names_of_clusters_matter(estimator, n
         assert (moved.value, moved.low, moved.high) == pytest.approx((one.value, one.low, one.high), rel=1e-6)
 
 
+@pytest.mark.full
 def test_clusters_that_differ_in_another_class_alone_are_told_apart():
     """Neither names, nor the order of rows or of columns, decide among rows with tied scores."""
     rng = np.random.default_rng(0)

@@ -62,6 +62,7 @@ def test_a_gap_too_rough_to_estimate_is_still_found():
     assert found.p_value <= 0.02
 
 
+@pytest.mark.full
 @pytest.mark.no_cover
 @pytest.mark.parametrize(("scores", "gap"), [([0.5], 0.03), ([0.3, 0.7], 0.04), ([0.7, 0.8, 0.9], 0.04)])
 def test_a_handful_of_distinct_scores_has_an_interval_that_covers(scores, gap):
@@ -74,6 +75,7 @@ def test_a_handful_of_distinct_scores_has_an_interval_that_covers(scores, gap):
     assert missed <= 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n", [3, 30, 1000])
 @pytest.mark.parametrize("far", [1e-3, 1e-6, 1e-9, 1e-12])
 def test_a_model_that_is_certain_and_right_is_not_rejected(n, far):

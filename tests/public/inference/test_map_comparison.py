@@ -196,6 +196,7 @@ def test_a_single_row_cannot_be_judged():
         calibrant.compare_calibrators([0.5], [1])
 
 
+@pytest.mark.full
 def test_the_conclusion_agrees_with_the_intervals_of_the_table():
     rng = np.random.default_rng(0)
     for power in (1.0, 1.2, 2.0):

@@ -9,6 +9,8 @@ import pytest
 
 import calibrant
 
+pytestmark = pytest.mark.full
+
 FEW = {"estimators": ["auto", "l:15", "ac:10"], "repetitions": 30, "rng": 0}
 
 

@@ -15,6 +15,7 @@ def levels(count, n, sd, seed):
     return score[which], (rng.random(n) < true[which]).astype(int), float(np.abs(true - score).mean())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [16, 30, 34, 120])
 def test_the_number_of_distinct_scores_has_no_limit(count):
     held = []

@@ -5,6 +5,8 @@ import pytest
 
 import calibrant
 
+pytestmark = pytest.mark.no_cover
+
 
 def rows(n=400, power=1.0, seed=0):
     rng = np.random.default_rng(seed)
@@ -29,6 +31,7 @@ def test_a_number_of_resamples_that_is_none_is_refused(value):
         calibrant.estimate(*rows(), n_resamples=value)
 
 
+@pytest.mark.full
 def test_all_surfaces_take_the_number():
     y, score = rows(power=3.0)
     sketch = calibrant.Sketch("binary").update(y, score)

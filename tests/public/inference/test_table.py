@@ -43,6 +43,7 @@ def same(found, expected):
         assert getattr(found, name) == getattr(expected, name), name
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", ["plain", "counts", "weights", "clusters", "l2", "named"])
 def test_cells_are_those_of_a_loop(rows, case):
     y, score, by = rows
@@ -146,6 +147,7 @@ def test_simultaneous_intervals_are_wider_and_say_so(rows, result):
     assert "of each cell by itself" in str(result)
 
 
+@pytest.mark.full
 def test_p_values_are_adjusted_and_can_be_rejected():
     rng = np.random.default_rng(5)
     n = 60 * 100

@@ -125,6 +125,7 @@ def test_decisions_have_the_names():
     assert calibrant.regret(LABEL, PROB, costs, class_names=NAMES).labels == tuple(NAMES)
 
 
+@pytest.mark.full
 def test_every_part_of_an_assessment_has_the_names():
     found = calibrant.assess(LABEL, PROB, notion="classwise", class_names=NAMES)
     assert found.classes == tuple(NAMES)
@@ -133,6 +134,7 @@ def test_every_part_of_an_assessment_has_the_names():
     assert "cat" in found.html()
 
 
+@pytest.mark.full
 def test_a_sketch_keeps_the_names(tmp_path):
     sketch = calibrant.Sketch("classwise", class_names=NAMES).update(LABEL[:60], PROB[:60])
     sketch = sketch.update(LABEL[60:], PROB[60:]) + calibrant.Sketch()

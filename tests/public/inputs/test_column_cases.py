@@ -121,6 +121,7 @@ ENTRIES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("case", CASES)
 def test_every_entry_matches_columns_to_classes_by_one_rule(tmp_path, case, entry):

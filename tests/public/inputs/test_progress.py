@@ -30,6 +30,7 @@ LONG = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("few_reference_estimators")
 @pytest.mark.parametrize("name", LONG)
 def test_a_callable_is_told_how_much_of_how_much_is_done(name):
@@ -41,6 +42,7 @@ def test_a_callable_is_told_how_much_of_how_much_is_done(name):
     assert done[-1] == totals[0]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("few_reference_estimators")
 @pytest.mark.parametrize("name", LONG)
 def test_true_shows_a_line_on_standard_error_and_nothing_else(name, capsys):

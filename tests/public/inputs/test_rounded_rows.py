@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 import calibrant
 
@@ -32,6 +33,7 @@ def slowly_renormalised(p):
     return np.array(rows), count
 
 
+@pytest.mark.full
 def test_an_assessment_says_it_too(without_reference_estimators):
     p = softmax(300, 4).round(4)
     y, groups = labels_of(p), np.arange(300) % 2

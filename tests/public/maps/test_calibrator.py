@@ -24,6 +24,7 @@ def matrix(n=60, c=3):
 # --- saved ---
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_a_saved_map_of_one_score_comes_back(method, tmp_path):
     made = Calibrator(method).fit(*rows())
@@ -63,6 +64,7 @@ def test_the_python_function_says_the_same(method):
     np.testing.assert_allclose([space["f"](float(p)) for p in GRID], made.predict_proba(GRID), atol=1e-12)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_the_expression_of_sql_says_the_same_in_duckdb(method):
     duckdb = pytest.importorskip("duckdb")

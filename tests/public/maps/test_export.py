@@ -15,6 +15,7 @@ def fitted():
     return some_maps()
 
 
+@pytest.mark.full
 def test_duckdb_maps_as_python_does(fitted):
     maps, score = fitted
     table = pa.table({"score": score, "row": np.arange(score.size)})

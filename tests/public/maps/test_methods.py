@@ -127,6 +127,7 @@ def test_safe_isotonic_counts_half_a_row_of_either_outcome_more_in_each_level():
     assert ((found > 0) & (found < 1)).all()
 
 
+@pytest.mark.full
 @pytest.mark.no_cover
 @pytest.mark.parametrize("decimals", [1, 2, 16])
 @pytest.mark.parametrize("seed", range(2))

@@ -89,6 +89,7 @@ def test_turning_scores_and_outcomes_round_turns_the_answer_round(method):
     np.testing.assert_allclose(turned, straight, rtol=0, atol=1e-9)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", hard_cases())
 @pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_the_answer_is_a_probability_in_every_case(method, case):

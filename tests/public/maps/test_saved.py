@@ -9,6 +9,8 @@ import pytest
 from calibrant import Calibrator, InputError, Sketch
 from exported import OF_ALL_SCORES, OF_ONE_SCORE
 
+pytestmark = pytest.mark.no_cover
+
 VECTOR = np.concatenate([[0.0, 5e-324, 1e-310, 1e-9], np.linspace(0.01, 0.99, 25), [1 - 1e-16, 1.0]])
 
 
@@ -58,6 +60,7 @@ def scores_for(calibrator):
     return np.concatenate([corners, np.full((1, size), 1 / size), matrix(5, size, 1)[0]])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_saved_calibrator_predicts_the_same_to_the_last_bit(kind):
     made = KINDS[kind]()
@@ -90,6 +93,7 @@ def replaced(content, path, value):
     return copy
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "path", "value", "message"),
     [

@@ -43,6 +43,7 @@ def test_such_scores_differ_in_their_last_bits():
     assert (np.diff(score) < 1e-15).sum() > 10
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", OF_ONE_SCORE)
 def test_a_map_of_one_score_is_loaded_as_it_was_saved(method):
     for seed in range(4):
@@ -62,6 +63,7 @@ def test_the_command_applies_the_map_that_it_has_fitted(tmp_path):
         assert result.exit_code == 0, result.output
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", calibrator_names())
 def test_a_map_of_all_scores_does_not_depend_on_the_order_of_rows_or_classes_and_is_loaded(method):
     score, label, rng = all_scores(0)
@@ -91,6 +93,7 @@ def test_classes_in_another_order_have_the_same_map(classes):
         np.testing.assert_allclose(high, low[:, order], **NUMBERS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", OF_ONE_SCORE)
 @pytest.mark.parametrize("n", [2, 3, 5, 9, 101, 300])
 def test_the_complement_has_the_complement_of_the_map(method, n):

@@ -31,6 +31,7 @@ def watch(monitor, batches, **options):
     return monitor
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("notion", "rows"),
     [
@@ -76,6 +77,7 @@ def test_a_batch_may_have_columns_in_another_order_and_no_row_of_a_class():
     assert len(one.history) == 3
 
 
+@pytest.mark.full
 def test_a_reference_period_is_what_a_change_is_from():
     def batch(k, shift):
         r = np.random.default_rng(k)
@@ -124,6 +126,7 @@ def test_effects_of_single_days_and_missing_labels_are_cautioned_about():
     assert "1 row had no label" in calm.cautions[0]
 
 
+@pytest.mark.full
 def test_what_is_saved_goes_on_as_if_it_had_not_been(tmp_path):
     path = tmp_path / "monitor.json"
     whole = Monitor("classwise", tolerance=0.05, reference=2)

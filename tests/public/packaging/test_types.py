@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.full
 @pytest.mark.no_cover

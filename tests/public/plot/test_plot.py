@@ -276,6 +276,7 @@ def test_a_curve_without_a_band_has_none():
     plot.local_error(a_curve(low=None, high=None), axes())
 
 
+@pytest.mark.full
 def test_results_without_any_data_are_drawn_empty():
     nothing = {name: np.full(201, np.nan) for name in ("value", "low", "high", "lce")}
     bare = {"n_eff": np.zeros(201), "by_outcome": by_outcome(np.full(50, 1e-9))}

@@ -186,6 +186,7 @@ def test_outcomes_are_drawn_to_either_side():
     assert names == [f"positive, n = {up.get_data().values.sum():,.0f}", "negative, n = 664"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "result",
     [

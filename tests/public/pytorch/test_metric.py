@@ -66,6 +66,7 @@ def test_the_state_does_not_depend_on_order_and_batches(notion, seed, pieces):
     assert whole.compute() == parts.compute()
 
 
+@pytest.mark.full
 def test_many_float32_samples():
     """In float32 a count stops at 2^24, and so do the sums of a bin."""
     p, y = torch.full((1 << 21,), 0.3), torch.zeros(1 << 21, dtype=torch.uint8)
@@ -105,6 +106,7 @@ def test_values_that_torchmetrics_documents(batch, n_bins, norm, expected):
     assert metric.compute().item() == pytest.approx(expected, abs=5e-5)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("norm", ["l1", "l2", "max"])
 @pytest.mark.parametrize("n_bins", [10, 15, 20])
 @pytest.mark.parametrize("ignore_index", [None, 0, -1])
@@ -278,6 +280,7 @@ def test_choices_that_do_not_go_together():
         metric_of("confidence", data("confidence", classes=4))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("norm", ["l1", "l2", "max"])
 def test_bins_of_more_than_a_thousand_classes(norm):
     generator = torch.Generator().manual_seed(0)

@@ -9,6 +9,8 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.full
+
 mpl.use("Agg")
 DOCS = Path(__file__).parents[3] / "docs"
 NUMBER = r"\d+\.\d+"

@@ -30,6 +30,7 @@ CASES = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("method", "classes"), CASES)
 def test_score_vectors(method, classes):
     x, y = several(classes)

@@ -24,6 +24,8 @@ if not CI:
 from axe_playwright_python.sync_playwright import Axe  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
 
+pytestmark = [pytest.mark.full, pytest.mark.no_cover]
+
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -15,6 +15,8 @@ from tests.reports import HOSTILE, binary, hostile, saturated, ten_classes, too_
 
 import calibrant
 
+pytestmark = pytest.mark.full
+
 
 class Outline(html.parser.HTMLParser):
     """Elements, attributes and ids of a page; complains about tags that do not match."""

@@ -140,6 +140,7 @@ def in_pieces(notion, y, p, pieces=3, sample_weight=None):
     return sketch
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "spec", ["auto", "uniform:15", "adaptive", "density", "debiased", VALUES[0]], ids=str
 )
@@ -181,6 +182,7 @@ def test_strongly_weighted_rows_and_their_sketch_say_the_same(rows, pieces):
         np.testing.assert_allclose(getattr(boxes, name), getattr(rows_boxes, name), rtol=1e-9)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("spec", ["uniform:15", "debiased", "density"])
 def test_the_test_of_a_named_estimator_knows_heavy_rows_of_a_sketch(spec):
     rng = np.random.default_rng(9)
@@ -223,6 +225,7 @@ def test_importance_weights_do_not_go_with_rows_or_counts(folder):
     assert (Sketch("binary") + weighted).weighted
 
 
+@pytest.mark.full
 def test_functions_take_a_sketch_in_place_of_rows():
     sketch = Sketch("binary").update(*binary(200))
     at, cost = [0.2, 0.7], (1, 4)
@@ -309,6 +312,7 @@ def assessed():
     return found
 
 
+@pytest.mark.full
 def test_an_assessment_has_the_numbers_of_the_rows(assessed):
     for (kind, notion), (rows, sketch, found) in assessed.items():
         assert (found.notion, list(found.estimates)) == (notion, [notion])
@@ -435,6 +439,7 @@ def test_a_sketch_warns_as_the_rows_do():
         assert list(warned("binary", labels, p)) == own
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("without_reference_estimators")
 def test_a_sketch_warns_of_what_cells_and_totals_know():
     y, p = matrix(120, classes=4)
@@ -510,6 +515,7 @@ def test_days_are_kept_added_to_and_answered_for_in_any_range(daily, tmp_path):
         assert found.ece() == pytest.approx(calibrant.ece(y, p), abs=1e-6)
 
 
+@pytest.mark.full
 def test_the_example_runs_from_the_command_line(daily, tmp_path, capsys):
     y, p = binary(60)
     np.savetxt(tmp_path / "batch.csv", np.stack([y, p], axis=1), delimiter=",", header="label,score")
@@ -575,6 +581,7 @@ def test_outcomes_that_most_samples_have_are_no_sign_of_a_gap(score, n, least):
     assert Sketch("binary").update(y, p).estimate(rng=0).p_value >= least
 
 
+@pytest.mark.full
 def test_a_model_that_is_sure_and_right_is_calibrated():
     y = np.random.default_rng(0).integers(0, 3, 500)
     for notion in ("confidence", "classwise"):

@@ -121,6 +121,7 @@ def test_files_of_another_kind_are_refused(folder, data):
     refused(folder, data, "must be a file that Sketch.save wrote, got a file of another kind")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("notion", NOTIONS)
 def test_every_truncation_is_refused(folder, notion):
     data = content(notion, weighted=notion == "binary")

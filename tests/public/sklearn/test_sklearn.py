@@ -47,6 +47,8 @@ from sklearn.svm import LinearSVC
 import calibrant
 from calibrant.sklearn import ReliabilityDisplay, neg_ece_scorer
 
+pytestmark = pytest.mark.full
+
 CURRENT = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 FOLDS = StratifiedKFold(3)
 
