@@ -58,6 +58,7 @@ def save(frames):
         frame.to_csv(f"{name}.csv", index=False)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("here")
 def test_answers_to_the_same_questions_are_paired_by_row():
     frames = answers()
@@ -69,6 +70,7 @@ def test_answers_to_the_same_questions_are_paired_by_row():
     assert "600 rows, paired by row with those of old.csv" in said
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("here")
 def test_answers_are_paired_by_the_ids_of_questions():
     frames = answers()
@@ -115,6 +117,7 @@ def test_groups_are_paired_each_by_its_own_rows():
     assert all(each["difference"]["paired"] for each in verdicts)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("change", ["labels", "weights", "rows"])
 def test_samples_of_other_cases_are_independent(change):

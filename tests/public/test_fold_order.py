@@ -25,6 +25,7 @@ def numbers(comparison):
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["rows", "counts", "weights", "clusters", "classes"])
 def test_a_comparison_of_calibrators_does_not_depend_on_the_order_of_rows(kind):
     score, label = rows(400, classes=3 if kind == "classes" else 2)
@@ -62,6 +63,7 @@ def test_the_seed_still_draws_the_folds():
     assert len(values) == 3
 
 
+@pytest.mark.full
 def test_an_assessment_does_not_depend_on_the_order_of_rows():
     score, label = rows(600)
     order = np.random.default_rng(4).permutation(600)

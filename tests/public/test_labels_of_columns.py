@@ -69,6 +69,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_permutation_of_the_names_is_matched_by_name(rows, name):
     y, score = rows
@@ -126,6 +127,7 @@ def test_frames_and_files_match_by_name(rows, tmp_path):
             break
 
 
+@pytest.mark.full
 def test_later_batches_match_by_name(rows):
     y, score = rows
     array = score[:, [NAMES.index(each) for each in PERMUTED]]

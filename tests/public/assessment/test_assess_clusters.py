@@ -46,6 +46,7 @@ def test_every_figure_allows_for_clusters(rows, both):
     assert found.n == plain.n == 480
 
 
+@pytest.mark.full
 def test_the_balance_is_that_of_means_of_clusters(rows, both):
     """Clusters are of one size: the variance of the mean is that of their means."""
     from scipy.stats import t as student
@@ -176,6 +177,7 @@ def test_the_oe_ratio_of_a_group_is_that_of_loops_over_its_rows(notion, weighted
         assert row.ratio.high == pytest.approx(min(value * np.exp(deviate * error), most))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("clusters", "tested"), [(2, False), (6, False), (8, True)])
 @pytest.mark.usefixtures("without_reference_estimators")
 def test_groups_with_too_few_clusters_to_be_tested_are_named(clusters, tested):

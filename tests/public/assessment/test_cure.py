@@ -34,6 +34,7 @@ def flat(wrapped):
     return " ".join(str(wrapped).split())
 
 
+@pytest.mark.full
 def test_the_gain_is_the_one_that_a_comparison_finds(sharp):
     rng = np.random.default_rng(0)
     odds = rng.normal(0, 1.2, 2000)

@@ -59,6 +59,7 @@ def test_the_tolerance_is_given_and_checked():
         calibrant.assess(*rows(30), tolerance="0.1")
 
 
+@pytest.mark.full
 def test_scores_that_are_predictions_come_first():
     rng = np.random.default_rng(0)
     y = rng.random(800) < 0.4
@@ -124,6 +125,7 @@ def test_a_trusted_verdict_hides_no_ratio_and_no_significant_gap():
     assert found.verdict.where == "No gap significantly exceeds the tolerance at any score."
 
 
+@pytest.mark.full
 def test_a_trusted_verdict_names_a_group_that_is_off():
     rng = np.random.default_rng(0)
     score, group = rng.random(20_000), np.repeat(["north", "west"], [17_000, 3_000])
@@ -144,12 +146,14 @@ def test_too_few_rows_do_not_deny_what_the_totals_show():
     assert "calibration is not rejected, but the average error could be" in found.verdict.trust
 
 
+@pytest.mark.full
 def test_a_mean_gap_in_the_words_is_no_larger_than_the_error_beside_it(grouped):
     said = re.findall(r"too (?:high|low) by ([\d.]+) points", grouped.verdict.where)
     errors = {row.name: row.estimate.value for row in grouped.by_group}
     assert [float(each) for each in said] <= [100 * errors[name] + 0.051 for name in ("north", "south")]
 
 
+@pytest.mark.full
 def test_a_cost_decides_where_it_is_sure_and_material(costly):
     found = costly.verdict
     assert (found.state, found.finding) == ("do not trust", "cost")
@@ -214,6 +218,7 @@ def test_totals_that_rule_out_an_error_of_0_are_named_beside_an_interval_that_do
     assert alone not in off.summary
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weighted", [False, True])
 def test_auc_is_that_of_scikit_learn(weighted):
     from sklearn.metrics import roc_auc_score
@@ -230,6 +235,7 @@ def test_auc_is_unknown_of_one_class_and_of_sketches():
     assert calibrant.Sketch("binary").update(*rows(200)).assess(rng=0).auc is None
 
 
+@pytest.mark.full
 def test_a_group_that_a_common_recalibration_leaves_off_is_named():
     rng = np.random.default_rng(0)
     n = 8000

@@ -387,6 +387,7 @@ def test_the_report_says_what_to_do_and_the_command_does_it(here):
     assert Calibrator.load("map.json").n_ == N
 
 
+@pytest.mark.full
 def test_the_report_of_one_class_of_many_names_a_command_that_runs(here):
     words = [
         "report",

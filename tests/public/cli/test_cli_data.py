@@ -212,6 +212,7 @@ def test_a_score_without_rows_is_told(folder):
     assert as_json("curve", folder / "data.csv", "--at", "0.1")["value"] is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "start", "notion"),
     [("a.png", b"\x89PNG", "confidence"), ("b.SVG", b"<?xml", "classwise"), ("c.pdf", b"%PDF", "confidence")],

@@ -72,6 +72,7 @@ def test_other_outputs_in_other_formats_are_refused(folder, words):
     assert "out.xls ends in none of" in done.stderr
 
 
+@pytest.mark.full
 def test_reports_without_a_suffix_are_written(folder):
     assert run("report", "a.csv", "-q", "-o", "page").exit_code == 0
     assert run("report", "a.csv", "-q", "-o", "page.HTM").exit_code == 0

@@ -109,6 +109,7 @@ def test_the_band_covers_where_class_weights_left_a_thin_tail():
     assert np.all(np.mean(inside, axis=0) >= 0.85)
 
 
+@pytest.mark.full
 def test_a_simultaneous_band_holds_the_whole_curve_and_a_pointwise_one_does_not():
     held = {"pointwise": 0, "simultaneous": 0}
     for seed in range(20):

@@ -84,6 +84,7 @@ def test_null_labels_are_refused_alike_by_every_engine(labels):
         )
 
 
+@pytest.mark.full
 def test_counts_above_2_to_the_53_are_the_same_in_every_engine():
     weights = [2**53 + 1, 3, 2**60, 0]
     due = Sketch("binary").update([1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], counts=weights)

@@ -107,6 +107,7 @@ def test_scores_at_the_threshold_act():
     assert leaving_first.cost == pytest.approx(0.8 / 5)
 
 
+@pytest.mark.full
 def test_rows_of_a_matrix_are_in_the_order_of_the_labels():
     y, s = sample()
     names, matrix = np.where(y, "sick", "well"), [[0, 9], [1, 0]]  # of the sick and of the well

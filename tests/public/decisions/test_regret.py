@@ -38,6 +38,7 @@ def matrix_of(answer):
     return [list(row) for row in answer.matrix]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_value_is_that_of_the_default_map_by_a_loop(cost, weighted):
@@ -154,6 +155,7 @@ ODD = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("cost", [0.3, (2, 3), MATRIX])
 def test_odd_samples_have_an_answer(name, cost):
@@ -184,6 +186,7 @@ def test_the_seed_repeats_the_answer():
     assert calibrant.regret(y, s, 0.3, rng=1).null != calibrant.regret(y, s, 0.3, rng=2).null
 
 
+@pytest.mark.full
 def test_what_is_lost_for_certain_is_told_from_noise(monkeypatch):
     few_null_data_sets(monkeypatch, 50)
     rng = np.random.default_rng(0)

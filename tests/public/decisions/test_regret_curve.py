@@ -55,6 +55,7 @@ def test_net_benefit_is_its_definition_by_a_loop(seed, kind):
     np.testing.assert_allclose(found.treat_all, everyone, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.full
 def test_recalibrated_scores_bring_what_they_gain_on_other_rows():
     y, s = sample(400)
     found = calibrant.regret_curve(y, s, thresholds=AT, rng=0)

@@ -255,6 +255,7 @@ def test_more_bins_than_scores_begin_with_bins_of_no_width_at_zero():
     assert [ends[0] for ends, _, _, _ in found] == pytest.approx([0, 0, 0, 0.6, 0.6])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [name for name, case in EDGES["cases"].items() if len(case["scores"]) <= 12])
 def test_stored_edge_cases_are_what_the_loops_give(name):
     case = EDGES["cases"][name]
@@ -286,6 +287,7 @@ def test_errors_of_several_problems_combine_by_norm():
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", [(5, 5), (30, 12), (8, 20)])
 def test_isj_follows_the_grid_version_for_scores_away_from_the_ends(shape):
     scores = np.random.default_rng(2).beta(*shape, size=800)
@@ -300,11 +302,13 @@ def kdepy_isj(scores):
     return selection.improved_sheather_jones(column) * 2 / 100
 
 
+@pytest.mark.full
 def test_isj_is_close_to_the_normal_rule_for_normal_scores():
     scores = stats.norm(0.5, 0.08).ppf((np.arange(2000) + 0.5) / 2000)
     assert isj.isj(scores) == pytest.approx(0.08 * (4 / 3 / 2000) ** 0.2, rel=0.1)
 
 
+@pytest.mark.full
 def test_isj_moves_with_the_support():
     scores = np.random.default_rng(3).beta(4, 3, size=200)
     assert isj.isj(scores / 2 + 0.5, support=(0.5, 1)) == pytest.approx(isj.isj(scores) / 2, rel=1e-6)

@@ -53,6 +53,7 @@ def dates_of_times(frame, folder, times):
     return dates(folder, path, "--time", "at")
 
 
+@pytest.mark.full
 @pytest.mark.xfail(strict=True, reason="Integers are read as years.")
 @pytest.mark.parametrize(
     "times",

@@ -58,6 +58,7 @@ def test_upper_end_of_scores_written_with_few_decimals(n, decimals):
     assert np.exp(np.mean(np.log(ratios))) < 1.3
 
 
+@pytest.mark.full
 def test_verdict_of_calibrated_scores_with_four_decimals():
     y, score = population(1, 5000)
     tolerance = 0.05

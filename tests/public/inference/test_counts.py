@@ -196,6 +196,7 @@ def hinted(y, p, weight):
     return [line for line in lines if "pass counts instead of sample_weight" in line]
 
 
+@pytest.mark.full
 def test_weights_that_look_like_counts_of_a_table_get_a_hint():
     score = np.repeat(np.arange(1, 11) / 11, 2)
     label = np.tile([0, 1], 10)

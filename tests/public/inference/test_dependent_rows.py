@@ -51,6 +51,7 @@ def test_a_named_estimator_gives_the_same_number(estimator):
     assert calibrant.estimate(y, p, estimator=estimator, cluster=cluster, rng=0).value == wanted
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("notion", ["binary", "confidence", "classwise"])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_the_value_is_that_of_ece(notion, norm):

@@ -199,6 +199,7 @@ def test_a_refused_update_leaves_the_sketch_as_it_was():
     assert (sketch.n, sketch.notion) == (0, None)
 
 
+@pytest.mark.full
 def test_the_command_line_takes_names(tmp_path):
     rows = np.column_stack([LABEL, PROB])
     np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header="y,p_0,p_1,p_2", comments="", fmt="%.9g")

@@ -134,6 +134,7 @@ def test_every_entry_matches_columns_to_classes_by_one_rule(tmp_path, case, entr
     assert ENTRIES[entry](frame, names, tmp_path) == pytest.approx(right, abs=1e-12)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize(
     ("names", "labels", "order"),

@@ -34,6 +34,7 @@ def test_a_plain_function_maps_as_the_calibrator_does(fitted, name):
     np.testing.assert_allclose(mapped, maps[name].predict_proba(score), rtol=0, atol=1e-12)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", OF_ONE_SCORE)
 def test_what_was_saved_is_exported_alike(fitted, name):
     again = Calibrator.from_json(fitted[0][name].to_json())

@@ -45,6 +45,7 @@ def test_an_intercept_makes_the_mean_probability_the_frequency(kind, power):
     np.testing.assert_allclose(found.predict_proba(inside), expected, atol=1e-8)
 
 
+@pytest.mark.full
 def test_the_intercept_is_the_clinical_one_and_leaves_no_other():
     score, outcome = rows(600)
     cluster = np.arange(600) // 3

@@ -213,6 +213,7 @@ def test_other_scores_than_those_of_the_fit_are_refused(estimated):
         PriorShift(train=[1, 1, 1], target=[1, 2, 3]).to_sql("p")
 
 
+@pytest.mark.full
 def test_the_assessment_suggests_it_for_a_pure_shift():
     rng = np.random.default_rng(0)
     score, label = scores(rng, 1500, 0.15)

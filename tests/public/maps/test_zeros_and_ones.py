@@ -68,6 +68,7 @@ def test_the_complement_of_certain_scores_has_the_complement_of_the_map():
     np.testing.assert_allclose(1 - turned, straight, rtol=0, atol=1e-15)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n", [5, 30, 100, 1000])
 def test_the_default_map_never_answers_0_or_1_and_keeps_the_order_of_scores(n):
     at = np.concatenate([[0.0, 1e-300, 1e-12], np.linspace(0.001, 0.999, 99), [1 - 2**-53, 1.0]])

@@ -62,6 +62,7 @@ def test_a_class_that_changes_is_named():
     assert re.search("scores of [12] .*too (low|high)", monitor.alarm.direction)
 
 
+@pytest.mark.full
 def test_a_batch_may_have_columns_in_another_order_and_no_row_of_a_class():
     import pandas as pd
 
@@ -110,6 +111,7 @@ def test_a_tolerance_allows_what_it_says():
     assert watch(Monitor(tolerance=0.35), shifted).alarm is None
 
 
+@pytest.mark.full
 def test_effects_of_single_days_and_missing_labels_are_cautioned_about():
     monitor, calm = Monitor(), Monitor()
     for k in range(20):

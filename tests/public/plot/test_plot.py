@@ -167,6 +167,7 @@ def test_without_axes_one_figure_is_made(name):
     ax.figure.canvas.draw()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_rcparams_stay_as_they_are(name):
     before = dict(matplotlib.rcParams)
@@ -183,6 +184,7 @@ def test_no_text_overlaps_another_or_leaves_the_figure(name, width):
     assert_texts_apart_and_inside(ax.figure)
 
 
+@pytest.mark.full
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", SQUARE)
 @pytest.mark.parametrize(
@@ -395,6 +397,7 @@ def test_the_histogram_can_be_left_out():
     assert ax.get_legend() is None
 
 
+@pytest.mark.full
 def test_two_results_share_one_histogram_panel():
     ax = plot.diagram(a_diagram(), axes(), label="before")
     plot.diagram(a_diagram(error=0.01), ax, label="after", color="black")
@@ -416,6 +419,7 @@ def test_a_dominating_cell_makes_the_count_axis_logarithmic_and_says_so():
     assert high > 4200
 
 
+@pytest.mark.full
 @pytest.mark.no_cover
 @pytest.mark.parametrize("layout", ["constrained", "compressed", "tight", None])
 def test_a_grid_of_subplots_holds_them(layout):
@@ -461,6 +465,7 @@ def test_the_text_avoids_the_data():
         assert (text.y0 >= main.y1) == (y == 2)
 
 
+@pytest.mark.full
 def test_axes_say_what_is_measured():
     def labels(**changes):
         ax = plot.diagram(a_diagram(**changes), axes())
@@ -497,6 +502,7 @@ def test_error_size_and_level_are_written():
     assert legend.get_title().get_text().startswith("binned ECE < 0.001")
 
 
+@pytest.mark.full
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["$5$", AWKWARD, "two\nlines", r"a\$b", "", "été", 7, None])
 def test_class_names_are_text(name):
@@ -505,6 +511,7 @@ def test_class_names_are_text(name):
     plot.small_multiples({name: a_diagram(), "other": a_curve()})[0].figure.canvas.draw()
 
 
+@pytest.mark.full
 def test_small_multiples_are_square_panels_titled_by_class_on_the_same_axes():
     results = {name: a_diagram(label=name) for name in ["a", "b$", "c", "d", "e", "f", 7]}
     panels = plot.small_multiples(results)
@@ -519,6 +526,7 @@ def test_small_multiples_are_square_panels_titled_by_class_on_the_same_axes():
     assert len({round(ax.get_window_extent().width, 3) for ax in panels}) == 1
 
 
+@pytest.mark.full
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("width", "histogram", "count"),

@@ -39,6 +39,7 @@ def written(ax):
     return [text.get_text() for text in ax.figure.findobj(matplotlib.text.Text)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["curve", "diagram", "overlay", "local_error", "groups", "estimators"])
 def test_an_assessment_is_drawn(binary, name):
     assert getattr(plot, name)(binary).figure is not None

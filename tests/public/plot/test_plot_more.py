@@ -228,6 +228,7 @@ def test_models_with_the_same_scores_are_side_by_side_with_bars():
 # The gallery.
 
 
+@pytest.mark.full
 def test_the_gallery_shows_what_its_code_makes(tmp_path):
     docs = Path(__file__).parents[3] / "docs"
     space = runpy.run_path(str(docs / "make_figures.py"))

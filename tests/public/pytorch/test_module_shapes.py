@@ -138,6 +138,7 @@ def test_types_that_are_no_labels_are_refused():
         )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("axis", [1, -1])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_state_holds_tensors_and_restores_the_module(method, axis):

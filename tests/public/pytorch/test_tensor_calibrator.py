@@ -88,6 +88,7 @@ def test_a_temperature_of_two_classes():
     np.testing.assert_allclose(module(torch.tensor(x)), expected, atol=1e-12)
 
 
+@pytest.mark.full
 def test_probabilities_are_refused_where_logits_are_mapped():
     x, y = several(3)
     fitted = calibrant.Calibrator("temperature", from_logits=True).fit(x, y)

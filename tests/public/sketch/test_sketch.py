@@ -343,6 +343,7 @@ def test_an_assessment_has_the_numbers_of_the_rows(assessed):
             assert found.accuracy is found.balance is None
 
 
+@pytest.mark.full
 def test_an_assessment_takes_scores_apart_as_the_rows_do(assessed):
     def parts(score):
         return score.value, score.calibration, score.resolution, score.uncertainty
@@ -390,6 +391,7 @@ def test_an_assessment_of_a_sketch_is_shown_and_stored(assessed):
         assert found._repr_html_()
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("few_reference_estimators")
 def test_an_assessment_counts_its_steps_and_names_its_classes():
     seen, (y, p) = [], matrix(40, classes=3)
@@ -413,6 +415,7 @@ def warned(notion, y, p, **options):
     return made(notion, y, p, **options).assess(rng=0).cautions
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("without_reference_estimators")
 def test_a_sketch_warns_as_the_rows_do():
     rng = np.random.default_rng(0)

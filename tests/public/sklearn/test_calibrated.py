@@ -418,6 +418,7 @@ def test_the_level_is_checked():
 # Kinds of inputs
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "labels",
     [["no", "yes"], [0, 1], [1.0, 2.0], [False, True], [-1, 1], [7, 3]],
