@@ -20,6 +20,7 @@ RNG = np.random.default_rng(0)
 N = 240
 P = RNG.random(N).round(6)
 LOST = RNG.random(N) < 0.4
+LOST[:60] = True
 Y = (RNG.random(N) < P).astype(int)
 TABLE = pa.table(
     {

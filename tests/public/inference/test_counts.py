@@ -16,6 +16,7 @@ N, RNG = 150, np.random.default_rng(7)
 SCORE = np.round(RNG.random(N), 2)
 LABEL = (RNG.random(N) < SCORE**1.4).astype(int)
 MATRIX = RNG.dirichlet(np.full(3, 0.7), N)
+MATRIX[:30] = MATRIX[30:60]
 CLASS = (RNG.random((N, 1)) > MATRIX.cumsum(axis=1)).sum(axis=1).clip(0, 2)
 OTHER = MATRIX**1.5 / (MATRIX**1.5).sum(axis=1, keepdims=True)
 COUNT, CLUSTER = RNG.integers(0, 5, N), RNG.integers(0, 30, N)
