@@ -5,7 +5,7 @@ import runpy
 import subprocess
 import sys
 import warnings
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
 
@@ -126,7 +126,8 @@ def test_rows_without_a_label_are_left_out_and_counted_by_group(engine):
     for more, dropped in (({}, 3), ({"counts": "n"}, 9)):
         found = Sketch.from_frame(engine(table), missing="drop", **columns, **more)
         wanted = Sketch.from_frame(engine(labelled), **columns, **more)
-        np.testing.assert_allclose(astuple(found.totals)[:-1], astuple(wanted.totals)[:-1], rtol=1e-12)
+        kept = replace(found.totals, dropped=0)
+        np.testing.assert_allclose(astuple(kept), astuple(wanted.totals), rtol=1e-12)
         assert (found.totals.dropped, wanted.totals.dropped) == (dropped, 0)
         assert found.ece() == pytest.approx(wanted.ece(), abs=1e-12)
     groups = Sketch.from_frame_by_group(engine(table), groups="g", missing="drop", **columns)
