@@ -47,8 +47,8 @@ ROUGHNESS, EXPONENTS = (1.0, 4.0, 16.0, 2.0), (2.0, 2.0, 2.0, 1.0)
 FINAL, UNCHANGED = 0.5, 0.9
 # Intraclass correlations of rows that share a score, and weight of their effects if all rows do.
 CORRELATIONS, EFFECTS = np.array([0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4]), 0.8
-# Interval: quantiles of each kind, least weights of a kind for both ends, stretch and what adds to it.
-TAILS, LEAST_WEIGHTS, STRETCH = (0.03, 0.97), (0.01, 0.03), (1.1, 0.2)
+# Interval: quantiles of each kind, least weights of a kind for both ends, widening and what adds to it.
+TAILS, LEAST_WEIGHTS, WIDENING = (0.03, 0.97), (0.01, 0.03), (1.1, 0.2)
 INSIDE = 1e-12
 
 
@@ -355,11 +355,11 @@ def estimate(score: Array, outcome: Array, seed: int) -> tuple[float, float, flo
     high = max(high, *(np.quantile(e, TAILS[1]) for w, e in parts if w > LEAST_WEIGHTS[1]), value)
     # Where all of the gap has one sign, its mean is known well.
     uncertain = 1 - float(share @ np.abs(gap)) / max(value, 1e-12)
-    stretch = STRETCH[0] + STRETCH[1] * min(max(uncertain, 0.0) / 0.05, 1.0)
+    widening = WIDENING[0] + WIDENING[1] * min(max(uncertain, 0.0) / 0.05, 1.0)
     residual = outcome - score
     of_mean = 1.96 * max(0.0, 1 - 2 * uncertain) * residual.std() / np.sqrt(residual.size)
-    low = value * (low / value) ** stretch if low > 0 else 0.0
-    high = max(value + stretch * (high - value), abs(residual.mean()) + of_mean)
+    low = value * (low / value) ** widening if low > 0 else 0.0
+    high = max(value + widening * (high - value), abs(residual.mean()) + of_mean)
     return value, low, min(high, float(share @ np.maximum(p, 1 - p)))
 
 
