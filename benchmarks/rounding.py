@@ -26,7 +26,12 @@ MODELS = {
     "smooth": lambda rng, n: expit(rng.normal(-0.5, 1.3, n)),
     "sharp": lambda rng, n: expit(rng.normal(1, 4, n)),
     "rare, 5 %": lambda rng, n: rng.beta(0.5, 9.5, n),
-    "forest of 100": lambda rng, n: rng.binomial(100, expit(rng.normal(-0.5, 1.3, n))) / 100,
+    **{
+        f"forest of {trees}": lambda rng, n, trees=trees: (
+            rng.binomial(trees, expit(rng.normal(-0.5, 1.3, n))) / trees
+        )
+        for trees in (50, 100, 500)
+    },
     **{
         f"table of {size}": lambda rng, n, values=values, share=share: rng.choice(values, n, p=share)
         for size, (values, share) in TABLES.items()

@@ -3,7 +3,7 @@
 Both give equal scores to several rows. Rounding says nothing about the model: scores that chance puts on
 the same decimal have no effect in common. On a decimal grid, a smooth density gives about as many distinct
 values, and about as many pairs of equal scores, as its neighbouring values predict; a table gives fewer
-values and more pairs.
+values and more pairs. The votes of 50 or 500 trees are on a coarser grid, the multiples of 0.02 or 0.002.
 
 See docs/methods/default-estimator.md, "Rounded scores".
 """
@@ -51,11 +51,11 @@ def look_rounded(score: Array, rows: Array) -> bool:
     >>> look_rounded(*smooth), look_rounded(*table)
     (True, False)
     """
-    decimals = _decimals(score)
-    if decimals is None or score.size <= FEW_SCORES:
+    units = _units(score)
+    if units is None or score.size <= FEW_SCORES:
         return False
-    unit = np.rint(score * 10.0**decimals).astype(np.intp)
-    inner = (unit >= END_UNITS) & (unit <= 10**decimals - END_UNITS)
+    unit = np.rint(score * units).astype(np.intp)
+    inner = (unit >= END_UNITS) & (unit <= units - END_UNITS)
     unit, rows = unit[inner], np.rint(rows[inner])
     if rows.sum() < LEAST_ROWS or _distinct_ratio(unit, rows) < LEAST_DISTINCT:
         return False
@@ -69,10 +69,10 @@ def stand_alone(score: Array, rows: Array) -> Array:
     >>> stand_alone(np.array([0.1, 0.2, 0.3, 1.0]), np.array([9.0, 8.0, 9.0, 400.0]))
     array([False, False, False,  True])
     """
-    decimals = _decimals(score)
-    if decimals is None:
+    units = _units(score)
+    if units is None:
         return np.zeros(score.shape, dtype=bool)
-    unit = np.rint(score * 10.0**decimals).astype(np.intp)
+    unit = np.rint(score * units).astype(np.intp)
     return _lone(np.bincount(unit - unit[0], np.rint(rows)))[unit - unit[0]]
 
 
@@ -91,29 +91,25 @@ def pairs_are_chance(score: Array, rows: Array, single: Array, width: Array) -> 
     width : array (cells,)
         Width of each cell.
     """
-    decimals = _decimals(score[single])
-    if decimals is None:
+    units = _units(score[single])
+    if units is None:
         return False
-    several = (
-        (rows > 1 + 1e-6) & (score * 10.0**decimals > END_UNITS) & ((1 - score) * 10.0**decimals > END_UNITS)
-    )
-    possible = width[several] * 10.0**decimals
+    several = (rows > 1 + 1e-6) & (score * units > END_UNITS) & ((1 - score) * units > END_UNITS)
+    possible = width[several] * units
     if not several.any() or np.median(possible) < LEAST_POSSIBLE:
         return False
     expected = float((possible ** (1 - rows[several])).sum())
     return np.count_nonzero(single[several]) <= expected + 4 * np.sqrt(expected)
 
 
-def _decimals(score: Array) -> int | None:
-    """Return the least number of decimals with which all scores can be written; None if there is none."""
-    if not score.size or not _on_grid(score, MOST_DECIMALS):
+def _units(score: Array) -> int | None:
+    """Return how many steps the coarsest grid of decimals with all scores has between 0 and 1, if any."""
+    most = 10**MOST_DECIMALS
+    scaled = score * most
+    unit = np.rint(scaled)
+    if not score.size or np.abs(scaled - unit).max() >= 1e-9 * most:
         return None
-    return next(decimals for decimals in range(1, MOST_DECIMALS + 1) if _on_grid(score, decimals))
-
-
-def _on_grid(score: Array, decimals: int) -> bool:
-    scaled = score * 10.0**decimals
-    return bool(np.abs(scaled - np.rint(scaled)).max() < 1e-9 * 10**decimals)
+    return most // int(np.gcd.reduce(unit.astype(np.intp), initial=most))
 
 
 def _distinct_ratio(unit: Array, rows: Array) -> float:

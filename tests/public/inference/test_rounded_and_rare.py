@@ -28,6 +28,18 @@ def test_rounding_hardly_moves_the_upper_end(kind, decimals):
     assert np.mean(ratios) < 1.15
 
 
+@pytest.mark.parametrize("trees", [50, 200, 500])
+def test_votes_of_trees_have_the_interval_of_smooth_scores(trees):
+    ratios = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        score = rng.binomial(trees, rng.beta(1.3, 1.7, 2000)) / trees
+        outcome = (rng.random(2000) < score).astype(int)
+        smooth = (score + rng.uniform(-0.5, 0.5, 2000) / trees).clip(0, 1)
+        ratios.append(upper_end(score, outcome) / upper_end(smooth, outcome))
+    assert np.mean(ratios) < 1.15
+
+
 @pytest.mark.parametrize("n", [1000, 5000, 20_000])
 @pytest.mark.parametrize("kind", SMOOTH)
 def test_a_sketch_of_rounded_scores_has_the_interval_of_the_rows(kind, n):
