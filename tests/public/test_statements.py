@@ -65,7 +65,7 @@ def test_rare_outcomes_need_their_own_thresholds():
 
 @pytest.mark.parametrize(
     ("n", "decimals", "least", "most"),
-    [(1000, 9, 0.045, 0.065), (10_000, 9, 0.014, 0.022), (1000, 2, 0.07, 0.1)],
+    [(1000, 9, 0.045, 0.065), (10_000, 9, 0.014, 0.022), (1000, 2, 0.045, 0.065), (1000, 4, 0.045, 0.065)],
 )
 def test_width_of_intervals(n, decimals, least, most):
     widths = []
@@ -74,3 +74,13 @@ def test_width_of_intervals(n, decimals, least, most):
         found = calibrant.estimate(y, score.round(decimals))
         widths.append(found.high - found.low)
     assert least < np.mean(widths) < most
+
+
+def test_intervals_of_a_lookup_table_are_wider():
+    widths = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        score = rng.choice(rng.beta(1.3, 1.7, 100).round(4), 1000)
+        found = calibrant.estimate(rng.random(1000) < score, score)
+        widths.append(found.high - found.low)
+    assert 0.07 < np.mean(widths) < 0.1
