@@ -127,7 +127,7 @@ def test_interval_excludes_zero_where_calibration_is_rejected(seed, n, slope):
 
 
 def test_calibration_is_rejected_where_the_interval_excludes_zero():
-    # Many scores are close to 1; of those above 0.999, 98.2 % come true.
+    # Many scores are close to 1; of those above 0.999, the outcome occurs for 98.2 %.
     rng = np.random.default_rng(14)
     score = rng.beta(5, 0.3, 300).clip(1e-300, 1 - 1e-16)
     frequency = np.where(score > 0.999, score + 0.4 * (0.97 - score), score)
