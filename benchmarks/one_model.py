@@ -3,6 +3,7 @@
     python benchmarks/one_model.py                                   # families, 500 and 2,000 rows
     python benchmarks/one_model.py --sets pipelines --sizes 1000     # trained models
     python benchmarks/one_model.py --sets rare --sizes 10000 100000 --reps 20 --jobs 2
+    python benchmarks/one_model.py --sets classes --sizes 500 3000   # class-wise calibration
 
 The model is a candidate for the two models of the package: the linear one behind value and interval, and that
 on the log-odds behind the curve and the calibrator. `docs/research/one-model.md` describes it and has the
@@ -327,6 +328,23 @@ def with_effects(
     return found
 
 
+def hull(found: list[tuple[float, Array]], value: float) -> tuple[float, float]:
+    """Return the hull of quantiles of weighted draws, of all together and of each kind with enough weight.
+
+    Draws without any gap, of whatever kind, are one hypothesis.
+    """
+    parts = [(w * (e > 1e-9).mean(), e[e > 1e-9]) for w, e in found]
+    without = sum(w for w, _ in found) - sum(w for w, _ in parts)
+    parts = [(w, e) for w, e in [*parts, (without, np.zeros(2))] if w > 1e-4]
+    weights = np.concatenate([np.full(len(e), w / len(e)) for w, e in parts])
+    errors = np.concatenate([e for _, e in parts])
+    order = np.argsort(errors)
+    low, high = np.interp(TAILS, np.cumsum(weights[order]) / weights.sum(), errors[order])
+    low = min(low, *(np.quantile(e, TAILS[0]) for w, e in parts if w > LEAST_WEIGHTS[0]), value)
+    high = max(high, *(np.quantile(e, TAILS[1]) for w, e in parts if w > LEAST_WEIGHTS[1]), value)
+    return float(low), float(high)
+
+
 def estimate(score: Array, outcome: Array, seed: int) -> tuple[float, float, float]:
     """Return value and interval, as functionals of the same draws."""
     rng = np.random.default_rng(seed)
@@ -335,24 +353,12 @@ def estimate(score: Array, outcome: Array, seed: int) -> tuple[float, float, flo
     # The scores are a sample too.
     shares = rng.gamma(posterior.rows, 1.0, (DRAWS, p.size))
     shares /= shares.sum(axis=1, keepdims=True)
-    value, gap, without, parts = 0.0, np.zeros(p.size), 0.0, []
+    value, gap, found = 0.0, np.zeros(p.size), []
     for weight, q in posterior.kinds:
         value += weight * float((np.abs(q - p) @ share).mean())
         gap += weight * (q - p).mean(axis=0)
-        error = np.einsum("ij,ij->i", shares, np.abs(q - p))
-        # Draws without any gap, of whatever kind, are one hypothesis.
-        some = error > 1e-9
-        without += weight * (1 - some.mean())
-        if weight * some.mean() > 1e-4:
-            parts.append((weight * some.mean(), error[some]))
-    if without > 1e-4:
-        parts.append((without, np.zeros(2)))
-    weights = np.concatenate([np.full(len(error), w / len(error)) for w, error in parts])
-    errors = np.concatenate([error for _, error in parts])
-    order = np.argsort(errors)
-    low, high = np.interp(TAILS, np.cumsum(weights[order]) / weights.sum(), errors[order])
-    low = min(low, *(np.quantile(e, TAILS[0]) for w, e in parts if w > LEAST_WEIGHTS[0]), value)
-    high = max(high, *(np.quantile(e, TAILS[1]) for w, e in parts if w > LEAST_WEIGHTS[1]), value)
+        found.append((weight, np.einsum("ij,ij->i", shares, np.abs(q - p))))
+    low, high = hull(found, value)
     # Where all of the gap has one sign, its mean is known well.
     uncertain = 1 - float(share @ np.abs(gap)) / max(value, 1e-12)
     widening = WIDENING[0] + WIDENING[1] * min(max(uncertain, 0.0) / 0.05, 1.0)
@@ -363,11 +369,94 @@ def estimate(score: Array, outcome: Array, seed: int) -> tuple[float, float, flo
     return value, low, min(high, float(share @ np.maximum(p, 1 - p)))
 
 
+# -- class-wise calibration ----------------------------------------------------------------------------------
+
+LOG_PRIOR = {
+    "none": np.log(CALIBRATED * (1 - NOISE) * (1 - SMOOTH) * (1 - LOCAL_GAPS)),
+    "parametric": np.log((1 - CALIBRATED) * (1 - SMOOTH) * (1 - LOCAL_GAPS)),
+    "smooth": np.log(SMOOTH * (1 - LOCAL_GAPS)),
+    "local": np.log(LOCAL_GAPS),
+}
+CLASS_WIDENING = 1.3
+
+
+def error_draws(score: Array, outcome: Array, rng: np.random.Generator) -> dict[str, tuple[float, Array]]:
+    """Return log weight and draws of the error of each kind of gap of one problem."""
+    observed = Residuals.of(Sample(score, outcome))
+    cells = LogOddsCells.of(observed[observed.mass > 0])
+    shares = rng.gamma(cells.trials, 1.0, (DRAWS, cells.x.size))
+    shares /= shares.sum(axis=1, keepdims=True)
+    p = expit(cells.x)
+    return {
+        kind.name: (kind.log, np.einsum("ij,ij->i", shares, np.abs(expit(kind.draw(rng, DRAWS)) - p)))
+        for kind in kinds(cells)
+    }
+
+
+def estimate_classwise(score: Array, label: Array, seed: int) -> tuple[float, float, float]:
+    """Return value and interval of the mean error over the classes.
+
+    Three hypotheses about the classes have the prior probabilities 1/2, 1/4 and 1/4: one curve for all
+    classes (their rows are one problem), the same kind of gap in all classes with a curve for each, and
+    unrelated classes.
+    """
+    rng, classes = np.random.default_rng(seed), range(score.shape[1])
+    right = label[:, None] == np.arange(score.shape[1])
+    common = error_draws(score.ravel(), right.ravel(), rng)
+    by_class = [error_draws(score[:, c], right[:, c], rng) for c in classes]
+    names = [name for name in LOG_PRIOR if all(name in found for found in by_class)]
+    logs = np.array([[found[name][0] for name in names] for found in by_class])
+    prior = np.array([LOG_PRIOR[name] for name in names])
+    hypotheses = [(log + np.log(0.5), draws) for log, draws in common.values()]
+    for k, name in enumerate(names):
+        draws = np.mean([found[name][1] for found in by_class], axis=0)
+        hypotheses.append((prior[k] + (logs[:, k] - prior[k]).sum() + np.log(0.25), draws))
+    unrelated = np.zeros(DRAWS)
+    for found, log in zip(by_class, logs, strict=True):
+        chosen = rng.choice(len(names), DRAWS, p=normalised(log))
+        unrelated += np.stack([found[name][1] for name in names])[chosen, np.arange(DRAWS)] / len(by_class)
+    hypotheses.append((np.logaddexp.reduce(logs, axis=1).sum() + np.log(0.25), unrelated))
+    weights = normalised([log for log, _ in hypotheses])
+    value = sum(w * float(draws.mean()) for w, (_, draws) in zip(weights, hypotheses, strict=True))
+    low, high = hull([(w, draws) for w, (_, draws) in zip(weights, hypotheses, strict=True)], value)
+    low = value * (low / value) ** CLASS_WIDENING if low > 0 else 0.0
+    return value, low, value + CLASS_WIDENING * (high - value)
+
+
 # -- study ---------------------------------------------------------------------------------------------------
 
 RARE = {
     (rate, shift): f"rare {rate:g} {shift:+g}" for rate in (0.01, 0.004, 0.001) for shift in (0.0, -0.4, 0.4)
 }
+
+
+# Number of classes, and what has changed: all odds by a power, or those of the first class by a factor of 2.
+CLASS_CASES = {
+    f"{n_classes} classes, {what}": (n_classes, power)
+    for n_classes in (3, 10)
+    for what, power in (("calibrated", 1.0), ("power .9", 0.9), ("power .6", 0.6), ("one class", None))
+}
+
+
+def draw_classes(case: str, rng: np.random.Generator, n: int) -> tuple[Array, Array, Array]:
+    """Return scores, labels and probabilities."""
+    n_classes, power = CLASS_CASES[case]
+    score = np.exp(rng.normal(0, 1.5, (n, n_classes)))
+    score /= score.sum(axis=1, keepdims=True)
+    chance = score**power if power else score * np.append(2.0, np.ones(n_classes - 1))
+    chance /= chance.sum(axis=1, keepdims=True)
+    label = (chance.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
+    return score, label, chance
+
+
+def class_truth(case: str) -> float:
+    """Return the mean over classes of |E(chance | score) - score|, from bins of 200 of 60,000 rows."""
+    if CLASS_CASES[case][1] == 1.0:
+        return 0.0
+    score, _, chance = draw_classes(case, np.random.default_rng(9), 60_000)
+    order = np.argsort(score, axis=0)
+    gap = np.take_along_axis(chance - score, order, axis=0).reshape(300, 200, -1).mean(axis=1)
+    return float(np.abs(gap).mean())
 
 
 def pipelines() -> Any:
@@ -383,6 +472,8 @@ def cells_of(name: str) -> Iterator[tuple[str, Any, float]]:
     if name == "families":
         for family in (*EXACT, *LOCAL, *FEW, "prior-43", "prior-5"):
             yield from (("families", family, factor) for factor in (1.0, 0.3, 0.0))
+    elif name == "classes":
+        yield from (("classes", case, 1.0) for case in CLASS_CASES)
     elif name == "pipelines":
         yield from (("pipelines", each, 1.0) for each in pipelines().PIPELINES)
     else:
@@ -394,6 +485,8 @@ def population(kind: str, name: Any, factor: float, cache: str | None) -> tuple[
     if kind == "families":
         family = FAMILIES[name].shrunk(factor)
         return family.draw, family.truth
+    if kind == "classes":
+        return lambda rng, n: draw_classes(name, rng, n)[:2], class_truth(name)
     if kind == "pipelines":
         source = pipelines().population(name, cache, 0.2)
         return source.draw, source.truth
@@ -416,9 +509,15 @@ def one_cell(task: tuple[tuple[str, Any, float], int, int, str | None]) -> dict[
     for seed in range(repetitions):
         score, outcome = draw(rng, n)
         started = time.perf_counter()
-        ours = estimate(np.asarray(score, dtype=float), np.asarray(outcome, dtype=float), seed)
+        classwise = score.ndim > 1
+        ours = (estimate_classwise if classwise else estimate)(
+            score.astype(float), outcome.astype(float), seed
+        )
         middle = time.perf_counter()
-        now = calibrant.estimate(outcome.astype(int), score, labels=(0, 1), rng=seed, n_resamples=99)
+        now = calibrant.estimate(
+            outcome.astype(int), score, notion="classwise" if classwise else "binary",
+            labels=range(score.shape[1] if classwise else 2), rng=seed, n_resamples=99,
+        )  # fmt: skip
         times += middle - started, time.perf_counter() - middle
         found.append([ours, (now.value, now.low, now.high)])
     value, low, high = np.moveaxis(np.array(found), -1, 0)
@@ -460,7 +559,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sets", nargs="+", choices=("families", "pipelines", "rare"), default=["families"])
+    parser.add_argument(
+        "--sets", nargs="+", choices=("families", "pipelines", "rare", "classes"), default=["families"]
+    )
     parser.add_argument("--sizes", nargs="+", type=int, default=[500, 2000])
     parser.add_argument("--reps", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
