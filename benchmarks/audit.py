@@ -5,6 +5,7 @@
     python benchmarks/audit.py --intersection  # calibrated segments named where one intersection is shifted
     python benchmarks/audit.py --many          # error rate of the first test, 2,000 outcomes of 5 designs
     python benchmarks/audit.py --clusters      # rows in clusters of 4, with fewer segments
+    python benchmarks/audit.py --unequal       # clusters of equal, lognormal and Pareto sizes, some minutes
     python benchmarks/audit.py --time          # 1e6 rows and some 1,000 segments
     python benchmarks/audit.py --share 0.1     # a tenth of the data sets
 
@@ -17,6 +18,12 @@ segment differs. For the power the outcome is three times as frequent as the sco
 many others are, and how often it comes first. 20 data sets share their scores and segments, and therefore the
 null distribution, which is simulated once for them.
 
+With `--unequal` 3,000 rows belong to 60 or 300 clusters (`--numbers`). Three columns of three values (some
+35 segments) are constant in each cluster or cross the clusters, which have a latent correlation of .02 or .2.
+Printed are the shares of data sets in which a segment is named ("error", calibrated scores), and in which the
+segment "s0 = 0" is named whose outcomes are too frequent by 0.5 of a probit ("power"). `--seed` gives other
+data sets.
+
 Peers: normal tests of the mean gap of each segment, unadjusted and with Bonferroni's adjustment, computed
 here from the rows; and, with `--mcgrad`, the multicalibration error of MCGrad (`pip install mcgrad`), whose
 p-value is that of the segment with the largest error.
@@ -27,13 +34,13 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from contextlib import contextmanager
-from itertools import combinations
+from contextlib import contextmanager, nullcontext
+from itertools import combinations, product
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 import calibrant
 from calibrant.experiment.distributions import rng_of
@@ -140,7 +147,8 @@ def study(kinds, sets, **options):
     for kind in kinds:
         found = []
         for start in range(0, sets, SHARED):
-            with same_null():
+            # With clusters the null distribution depends on the outcomes.
+            with same_null() if options.get("cluster") is None else nullcontext():
                 found += [one_set(seed, kind, **options) for seed in range(start, min(start + SHARED, sets))]
         for method in found[0][0]:
             any_named = np.mean([bool(named[method]) for named, _, _ in found])
@@ -170,6 +178,49 @@ def intersection(sets, shift, rows=8000, n_resamples=9999):
             women = {"sex": "F", "age": ">80"}
             shares[k] += (not shift and bool(off)) or not all(off), {"sex": "M"} in values, women in values
     return dict(zip(readings, (shares / sets).tolist(), strict=True))
+
+
+def unequal_clusters(seed, sizes, clusters, correlation, constant, shift, rows=3000):
+    """Return labels, scores, columns and clusters of a data set with clusters of such sizes."""
+    rng = rng_of("audit-clusters", seed, clusters)
+    size = {
+        "equal": np.ones(clusters),
+        "lognormal": rng.lognormal(0, 1, clusters),
+        "pareto": rng.pareto(1.0, clusters) + 1,
+    }[sizes]
+    cluster = np.repeat(np.arange(clusters), np.maximum(np.round(size / size.sum() * rows), 1).astype(int))
+    n = len(cluster)
+    score, of_cluster = rng.beta(1.3, 1.7, n), rng.normal(size=clusters)[cluster]
+    effect = np.sqrt(correlation) * of_cluster + np.sqrt(1 - correlation) * rng.normal(size=n)
+    table = {}
+    for k in range(3):
+        table[f"s{k}"] = rng.integers(0, 3, clusters)[cluster] if constant else rng.integers(0, 3, n)
+    true = ndtr(ndtri(score) + shift * (table["s0"] == 0))
+    return ndtr(effect) < true, score, table, cluster
+
+
+def study_of_clusters(sets, first, numbers, kinds, n_resamples=999):
+    """Print error rates and power with clusters of unequal sizes."""
+    print(
+        "clusters sizes     effective  correlation  segments   error: gap  difference  power: gap  difference"
+    )
+    for cell in product(numbers, kinds, (0.02, 0.2), ("constant", "crossing")):
+        clusters, sizes, correlation, kind = cell
+        found, effective = {0.0: [], 0.5: []}, []
+        for seed, shift in product(range(first, first + sets), found):
+            data = unequal_clusters(seed, sizes, clusters, correlation, kind == "constant", shift)
+            *rows, cluster = data
+            audit = calibrant.audit(*rows, cluster=cluster, n_resamples=n_resamples, rng=seed)
+            size = np.bincount(cluster)
+            effective.append(size.sum() ** 2 / (size**2).sum())
+            off = [each for each in audit.segments if (each.columns, each.values) == (("s0",), ("0",))]
+            named = off if shift else audit.segments
+            if named:  # a segment of too few rows is not audited
+                p = min(each.p_value for each in named), min(each.p_difference for each in named)
+                found[shift].append([each <= ALPHA for each in p])
+        rates = "  ".join(f"{rate:10.3f}" for each in found.values() for rate in np.mean(each, axis=0))
+        text = f"{clusters:8} {sizes:9} {np.median(effective):9.1f}  {correlation:11}  {kind:8}"
+        print(f"{text}  {rates}", flush=True)
 
 
 def many_outcomes(design, sets=2000, rows=ROWS, columns=COLUMNS):
@@ -230,13 +281,22 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for name in ("clusters", "time", "mcgrad", "many", "intersection"):
+    for name in ("clusters", "unequal", "time", "mcgrad", "many", "intersection"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--kinds", nargs="+", choices=[*KINDS, *ODD_KINDS], default=list(KINDS))
     parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first data set of --unequal")
+    parser.add_argument(
+        "--numbers", nargs="+", type=int, default=[60, 300], help="numbers of clusters of --unequal"
+    )
+    names = ["equal", "lognormal", "pareto"]
+    parser.add_argument("--sizes", nargs="+", choices=names, default=names, help="sizes of clusters")
     given = parser.parse_args()
     if given.time:
         clock()
+        return
+    if given.unequal:
+        study_of_clusters(max(2, round(200 * given.share)), given.seed, given.numbers, given.sizes)
         return
     if given.many:
         for design in range(max(1, round(5 * given.share))):

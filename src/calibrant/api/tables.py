@@ -175,7 +175,7 @@ def audit(
         Number of simulated data sets.
     cluster : array of shape (N,), optional
         Cluster id of each row. The outcomes of a cluster may depend on each other, with one correlation in
-        all clusters, which is estimated from all rows.
+        all clusters, which is estimated from all of them.
 
     Returns
     -------

@@ -17,10 +17,13 @@ from calibrant.inputs.codec import Count, Level, Number, Probability
 from calibrant.inputs.printed import Block, Table, data_frame
 from calibrant.inputs.wording import about, count, counted, few_of, p_value, percent, points, points_with_ends
 from calibrant.score_data import Sample
+from calibrant.score_data.clusters import effective_clusters
 from calibrant.tasks import CalibrationTask, Notion, get_notion
 
 # Segments that are described in sentences, and those in the printed table.
 DESCRIBED, SHOWN = 5, 15
+# Effective number of clusters from which on benchmarks/audit.py measures error rates.
+MEASURED_CLUSTERS = 12
 NUMBERS = (
     *("rows", "observed", "expected", "gap", "gap_low", "gap_high", "p_value"),
     *("difference", "difference_low", "difference_high", "p_difference", "pooled"),
@@ -53,7 +56,7 @@ class SegmentAudit(Page, Serializable):
     clusters : int or None
         Number of clusters.
     correlation : float or None
-        Intra-cluster correlation of the residuals.
+        Intra-cluster correlation of the residuals: its posterior mean.
     cautions : tuple of str
         Warnings about the data, one sentence each.
 
@@ -215,4 +218,18 @@ def audit_segments(
     )
     about_data = notion.name, task.label, level, data.n_rows, observed, expected
     settings = depth, min_rows, few, n_resamples, seed
-    return SegmentAudit(audited, columns, *about_data, *settings, task.clusters, correlation, data.cautions)
+    cautions = (*data.cautions, *_few_clusters(data))
+    return SegmentAudit(audited, columns, *about_data, *settings, task.clusters, correlation, cautions)
+
+
+def _few_clusters(data: Predictions) -> Iterator[str]:
+    """Yield a caution if there are fewer clusters than error rates were measured with."""
+    if data.cluster is None:
+        return
+    effective = effective_clusters(data.cluster, data.weight)
+    # Rounded, because sums in another order of the rows have other last digits.
+    if round(effective, 9) < MEASURED_CLUSTERS:
+        yield (
+            f"The clusters are worth {effective:.1f} of equal size. Error rates were measured with at least "
+            f"{MEASURED_CLUSTERS}; with fewer, gaps of segments can hardly be told from those of clusters."
+        )

@@ -10,14 +10,16 @@ The sum of the residuals of a segment is compared with a binomial count that has
 cumulant under H0. This gives a normal score, and the interval of the gap by inversion (the equal-tailed
 interval of Jeffreys). All segments are simulated together: normal scores with the correlations of overlapping
 rows, which become whole counts in segments where the count is small. The largest normal score of each
-simulated data set gives adjusted p-values and simultaneous intervals.
+simulated data set gives adjusted p-values and simultaneous intervals. With clusters, the simulated sums have
+a part that whole clusters share, with a correlation drawn anew for each data set from what the clusters say
+about it.
 
 See docs/methods/segments.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -43,6 +45,10 @@ MOST_BINS, BIN_VARIANCE = 50, 25.0
 # Standard deviations of log-odds in the prior of the deviations of segments from the common curve.
 PRIOR_SDS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 EM_STEPS = 200
+# Intraclass correlations of the posterior, which have the same prior probability.
+CORRELATIONS = np.linspace(0, 1, 201) ** 2
+# Products of pairs of segments that sums over clusters are computed from.
+CLUSTER_PRODUCTS = 20_000_000_000
 
 
 @dataclass(frozen=True)
@@ -232,19 +238,27 @@ def audited_segments(
     cubes = third * (1 - 3 * share * (1 - share)) - share**3 * total[2]
     free = variance.sum(axis=1)
     scale = np.ones((2, len(free))) if counts else np.stack([flat[6] / flat[1], flat[7] / free])
-    effect, correlation = np.ones(len(free)), None
-    if cluster is not None:
-        effect, correlation = _design_effects(tables, cluster, common, weight if counts else 1.0)
     within = [(residual - share * total[0]), variance * (1 - share), cubes]
     cumulants = [flat[:3], np.stack([each.sum(axis=1) for each in within])]
+    by_row = _correlations(tables, common.variance, bins, n_bins, rng)
+    effects, correlation = [np.ones(len(free))] * 2, None
+    nulls: list[_RowNull | _ClusterNull] = [_RowNull(each) for each in by_row]
+    if cluster is not None:
+        posterior = IntraclassPosterior.of(cluster, common, weight, counts=counts)
+        deviation = np.sqrt(common.variance * (weight if counts else 1.0))
+        products = _cluster_products(tables, cluster, deviation, bins, share, rng)
+        spread = free, cumulants[1][1]
+        clustered = [_ClusterNull.of(*each, posterior) for each in zip(by_row, spread, products, strict=True)]
+        nulls, correlation = [*clustered], posterior.mean
+        effects = [null.effect for null in clustered]
     tests = [
         EquivalentCount.of(r, v * effect, m * effect**2, unit * effect, least * effect)
-        for (r, v, m), unit, least in zip(cumulants, scale, (flat[1], free), strict=True)
+        for (r, v, m), unit, least, effect in zip(cumulants, scale, (flat[1], free), effects, strict=True)
     ]
     scores = [test.score(test.total) for test in tests]
     p_values, gaps = [], []
-    for k, matrix in enumerate(_correlations(tables, common.variance, bins, n_bins, rng)):
-        largest = _largest(tests[k], matrix, n_resamples, rng, whole=counts and cluster is None)
+    for k, null in enumerate(nulls):
+        largest = _largest(tests[k], null, n_resamples, rng, whole=counts and cluster is None)
         as_large = n_resamples - np.searchsorted(largest, np.abs(scores[k]) - 1e-6)
         p_values.append(((1 + as_large) / (1 + n_resamples)).tolist())
         rank = min(int(np.ceil(level * (n_resamples + 1))), n_resamples)
@@ -275,29 +289,94 @@ def _score_bins(score: Array, variance: Array, information: float) -> tuple[Arra
     return np.searchsorted(edges, score, side="right"), len(edges) + 1
 
 
-def _design_effects(
-    tables: Sequence[SegmentTable], cluster: Array, rows: _RowCumulants, factor: Array | float
-) -> tuple[Array, float]:
-    """Return the design effect of each segment at one intra-cluster correlation, and that correlation.
+@dataclass(frozen=True)
+class IntraclassPosterior:
+    """What clusters say about the correlation of two standardised residuals of a cluster.
 
-    A row that stands for `factor` rows is pairs with itself: standard deviations add up like those of rows.
+    Attributes
+    ----------
+    probability : array
+        Probability of each value of `CORRELATIONS`.
     """
-    from scipy.sparse import coo_array
 
-    deviation, single = np.sqrt(rows.variance * factor), rows.variance
-    squares = (rows.residual**2 / factor).sum()
-    pairs = (np.bincount(cluster, deviation) ** 2).sum() - single.sum()
-    excess = (np.bincount(cluster, rows.residual) ** 2).sum() - squares
-    correlation = float(np.clip(excess / pairs, 0, 1)) if pairs > 1e-9 * single.sum() else 0.0
-    effects = []
-    for table in tables:
-        size, code = len(table.values), table.code.astype(np.intp)
-        sums = coo_array((deviation, (cluster, code))).tocsc()  # which adds up what is at the same place
-        together = np.asarray(sums.multiply(sums).sum(axis=0))
-        together = np.append(together, np.zeros(size + 1))[:size]
-        alone = np.bincount(code, single, size + 1)[:size]
-        effects.append(1 + correlation * np.maximum(together / alone - 1, 0))
-    return np.concatenate(effects), correlation
+    probability: Array
+
+    @classmethod
+    def of(cls, cluster: Array, rows: _RowCumulants, weight: Array, *, counts: bool) -> IntraclassPosterior:
+        """Read sums of residuals of whole clusters.
+
+        A sum has the variance V + correlation (D^2 - V), where V is the sum of the variances of its rows and
+        D that of their standard deviations. So a dominating cluster counts as one observation. The normal
+        likelihood of each is weighted by the kurtosis of a sum of independent outcomes, and that of all by
+        the variance of its derivative, which grows if clusters differ in their correlation.
+        """
+        total, alone = np.bincount(cluster, rows.residual), np.bincount(cluster, rows.variance)
+        deviation = np.sqrt(rows.variance * (weight if counts else 1.0))
+        excess = np.maximum(np.bincount(cluster, deviation) ** 2 - alone, 0.0)
+        single = rows.variance / np.maximum(weight, 1) if counts else rows.variance
+        fourth = np.bincount(cluster, rows.variance * ((1 if counts else weight**2) - 6 * single))
+        factor = 2 * alone**2 / (2 * alone**2 + np.maximum(fourth, 0.0))
+        several = excess > 1e-9 * alone
+        if not several.any():
+            return cls(np.eye(1, len(CORRELATIONS))[0])
+        total, alone, excess, factor = total[several], alone[several], excess[several], factor[several]
+        square = total**2
+        log_likelihood = np.zeros(len(CORRELATIONS))
+        for k, correlation in enumerate(CORRELATIONS.tolist()):
+            variance = alone + correlation * excess
+            log_likelihood[k] = -(factor * (np.log(variance) + square / variance)).sum() / 2
+        variance = alone + float(CORRELATIONS[log_likelihood.argmax()]) * excess
+        derivative = excess / variance
+        information = (factor * derivative**2).sum() / 2
+        of_derivative = ((factor * derivative * (square / variance - 1)) ** 2).sum() / 4
+        log_likelihood *= min(1.0, information / max(of_derivative, 1e-300))
+        probability = np.exp(log_likelihood - log_likelihood.max())
+        return cls(probability / probability.sum())
+
+    @property
+    def mean(self) -> float:
+        """The posterior mean."""
+        return float(self.probability @ CORRELATIONS)
+
+
+def _cluster_products(
+    tables: Sequence[SegmentTable], cluster: Array, deviation: Array, bins: Array, share: Array,
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return the sums over clusters of products of the deviations of segments, for both tests.
+
+    The deviations of a row are those of `_RowCumulants`, with the factors of the rows in each test.
+    """
+    from scipy.sparse import coo_array, hstack
+
+    n_clusters, n_bins = int(cluster.max()) + 1, share.shape[1]
+    codes = [(table.code.astype(np.intp), len(table.values)) for table in tables] + [(bins, n_bins)]
+    parts = []
+    for code, size in codes:
+        sums = coo_array((deviation, (cluster, code)), shape=(n_clusters, size + 1)).tocsr()
+        parts.append(sums[:, :size])
+    sums = hstack(parts, format="csr")  # converting adds up what is at the same place
+    exact = np.asarray(sums.multiply(sums).sum(axis=0))
+    most = int(CLUSTER_PRODUCTS // sums.shape[1] ** 2)
+    if most < n_clusters:
+        of_cluster = np.bincount(cluster, deviation)
+        probability = np.minimum(1.0, most * of_cluster / of_cluster.sum())
+        chosen = np.flatnonzero(rng.random(n_clusters) < probability)
+        sums = sums[chosen].multiply(1 / np.sqrt(probability[chosen])[:, None]).tocsr()
+    product = np.zeros((sums.shape[1], sums.shape[1]))
+    for first in range(0, sums.shape[0], BLOCK):
+        block = sums[first : first + BLOCK].toarray()
+        product += block.T @ block
+    k = len(share)
+    own, by_bin = product[:k, :k], product[:k, k:] @ share.T
+    beyond = own - by_bin - by_bin.T + share @ product[k:, k:] @ share.T
+    # The diagonal is known from all clusters.
+    known = np.diag(beyond) + exact[:k] - np.diag(own)
+    scaled = []
+    for matrix, diagonal in ((own, exact[:k]), (beyond, np.maximum(known, 0.0))):
+        sd = np.sqrt(diagonal)
+        scaled.append(_scaled(matrix) * sd * sd[:, None])
+    return scaled[0], scaled[1]
 
 
 def _correlations(
@@ -342,17 +421,92 @@ def _scaled(covariance: Array) -> Array:
     return correlation
 
 
+@dataclass(frozen=True)
+class _RowNull:
+    """Normal scores of segments if rows are independent, by their correlations."""
+
+    correlation: Array
+
+    def drawn(self, order: Array, rng: np.random.Generator) -> Callable[[int], Array]:
+        """Return a function that draws as many data sets as it is told, with segments in this order."""
+        root = np.linalg.cholesky(self.correlation[np.ix_(order, order)]).T.astype(np.float32)
+        return lambda size: rng.standard_normal((size, len(root)), dtype=np.float32) @ root
+
+
+@dataclass(frozen=True)
+class _ClusterNull:
+    """Normal scores of segments if rows of a cluster depend on each other.
+
+    Each data set has its own correlation, drawn from the posterior, so that few clusters make the tails of
+    all segments longer together, as those of Student's t.
+
+    Attributes
+    ----------
+    correlation : array
+        Correlations of the sums of segments if rows are independent.
+    by_row, by_cluster : array
+        Standard deviations of the sums if the correlation in a cluster is 0 and 1, as shares of those that
+        normal scores assume.
+    together : array
+        Correlations of the sums if the correlation in a cluster is 1.
+    effect : array
+        Design effects: factors of the variances that normal scores assume.
+    posterior : IntraclassPosterior
+        Correlation in clusters.
+    """
+
+    correlation: Array
+    by_row: Array
+    by_cluster: Array
+    together: Array
+    effect: Array
+    posterior: IntraclassPosterior
+
+    @classmethod
+    def of(
+        cls, correlation: Array, variance: Array, products: Array, posterior: IntraclassPosterior
+    ) -> _ClusterNull:
+        """Compare variances of sums of independent rows with `products`, those of sums of whole clusters."""
+        known = variance > 1e-9 * variance.max()
+        dependent = np.where(known, np.diag(products) / np.where(known, variance, 1.0), 1.0)
+        effect = np.maximum(1 + posterior.mean * (dependent - 1), 1.0)
+        return cls(
+            correlation,
+            np.sqrt(1 / effect),
+            np.sqrt(dependent / effect),
+            _scaled(products),
+            effect,
+            posterior,
+        )
+
+    def drawn(self, order: Array, rng: np.random.Generator) -> Callable[[int], Array]:
+        """Return a function that draws as many data sets as it is told, with segments in this order."""
+        roots = [
+            (np.linalg.cholesky(correlation[np.ix_(order, order)]).T * sd[order]).astype(np.float32)
+            for correlation, sd in ((self.correlation, self.by_row), (self.together, self.by_cluster))
+        ]
+
+        def draw(size: int) -> Array:
+            within = rng.choice(CORRELATIONS, size, p=self.posterior.probability)
+            z = np.zeros((size, len(order)), dtype=np.float32)
+            for share, root in zip((1 - within, within), roots, strict=True):
+                factor = np.sqrt(share).astype(np.float32)[:, None]
+                z += factor * (rng.standard_normal(z.shape, dtype=np.float32) @ root)
+            return z
+
+        return draw
+
+
 def _largest(
-    test: EquivalentCount, correlation: Array, size: int, rng: np.random.Generator, *, whole: bool
+    test: EquivalentCount, null: _RowNull | _ClusterNull, size: int, rng: np.random.Generator, *, whole: bool
 ) -> Array:
     """Return the largest absolute normal scores of simulated data sets, in order."""
-    order = _order_by_content(test, correlation)
-    test, correlation = EquivalentCount(*(each[order] for each in test)), correlation[np.ix_(order, order)]
-    root = np.linalg.cholesky(correlation).T.astype(np.float32)
+    order = _order_by_content(test, null.correlation)
+    test, draw = EquivalentCount(*(each[order] for each in test)), null.drawn(order, rng)
     steps = test.steps() if whole else {}
     largest = []
     for first in range(0, size, BLOCK):
-        z = rng.standard_normal((min(BLOCK, size - first), len(root)), dtype=np.float32) @ root
+        z = draw(min(BLOCK, size - first))
         z[:, ~test.known] = 0.0
         for k, (between, score) in steps.items():
             z[:, k] = score[np.searchsorted(between, z[:, k])]

@@ -97,3 +97,15 @@ def test_many_rows_are_thinned_for_correlations(monkeypatch):
     audit = calibrant.audit(outcome, score, columns)
     monkeypatch.setattr(segments, "PRODUCTS", 6**2 * 1500)
     compared(audit, calibrant.audit(outcome, score, columns))
+
+
+def test_many_clusters_are_thinned_for_correlations(monkeypatch):
+    from calibrant.inference import segments
+
+    outcome, score, columns = data_of(5000, odd=1.5)
+    cluster = np.random.default_rng(0).integers(0, 1500, 5000)
+    audit = calibrant.audit(outcome, score, columns, cluster=cluster)
+    monkeypatch.setattr(segments, "CLUSTER_PRODUCTS", 500 * 100**2)
+    thinned = calibrant.audit(outcome, score, columns, cluster=cluster)
+    compared(audit, thinned)
+    assert thinned.correlation == audit.correlation

@@ -150,9 +150,6 @@ def clustered_segments(seed, clusters=60, rows=3000):
 
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore::calibrant.InputWarning")
-@pytest.mark.xfail(
-    strict=True, reason="With clusters of unequal sizes, audit names calibrated segments too often."
-)
 def test_family_wise_error_of_an_audit_of_unequal_clusters():
     named = 0
     for seed in range(40):
