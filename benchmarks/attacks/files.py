@@ -393,7 +393,7 @@ def frames_of(data):
     """Yield a frame of each engine that holds what was read."""
     scores = data.y_prob if data.y_prob.ndim == 2 else data.y_prob[:, None]
     truth = data.y_true.tolist() if data.y_true.dtype == object else data.y_true
-    columns = {"y": truth} | {f"s{k}": scores[:, k] for k in range(scores.shape[1])}
+    columns = {"y": truth} | {score_name(k): scores[:, k] for k in range(scores.shape[1])}
     if data.sample_weight is not None:
         columns["w"] = data.sample_weight
     try:
@@ -415,13 +415,18 @@ def native(column):
     return column.astype("f8" if long else column.dtype.newbyteorder("="))
 
 
+def score_name(k):
+    """Return the name of a column of scores, which tells no class: labels are given by position."""
+    return f"score {chr(ord('a') + k)}"
+
+
 def of_frame(frame, data):
     """Sum up a frame as the rows are."""
     size = 1 if data.y_prob.ndim == 1 else data.y_prob.shape[1]
     return Sketch.from_frame(
         frame,
         label="y",
-        scores=[f"s{k}" for k in range(size)],
+        scores=[score_name(k) for k in range(size)],
         sample_weight=None if data.sample_weight is None else "w",
         labels=data.labels,
         pos_label=data.pos_label,

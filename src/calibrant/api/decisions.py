@@ -117,7 +117,7 @@ def regret(
     >>> score = rng.random(2000)
     >>> answer = calibrant.regret(rng.random(2000) < score**2, score, (1, 9), rng=0)
     >>> answer
-    Regret(0.104 [0.052, 0.190] per row, n=2000)
+    Regret(0.104 [0.053, 0.190] per row, n=2000)
 
     Three actions, one of which is to ask an expert:
 

@@ -118,7 +118,7 @@ class RegretCurve(Drawn, Serializable):
     >>> score = rng.random(2000)
     >>> curve = calibrant.regret_curve(rng.random(2000) < score**2, score)
     >>> print(curve.worst)
-    largest decision regret 0.0346 per row (0.0198 to 0.0509) at threshold 0.360
+    largest decision regret 0.0346 per row (0.0196 to 0.0509) at threshold 0.360
     """
 
     _computed: ClassVar[tuple[str, ...]] = ("worst",)

@@ -86,13 +86,13 @@ class Regret(Printed, Serializable):
     >>> score = rng.random(2000)
     >>> answer = calibrant.regret(rng.random(2000) < score**2, score, (1, 9), rng=0)
     >>> answer
-    Regret(0.104 [0.052, 0.190] per row, n=2000)
+    Regret(0.104 [0.053, 0.190] per row, n=2000)
     >>> print(answer)
-    decision regret         0.104 per row (95 % interval 0.052 to 0.190)
+    decision regret         0.104 per row (95 % interval 0.053 to 0.190)
     of all rows             208
-    recovered               0.101 per row by recalibration
-    expected if calibrated  0.000010
-    test                    p = 2.1e-05 (H0: no decision regret)
+    recovered               0.102 per row by recalibration
+    expected if calibrated  0.000016
+    test                    p = 1.8e-05 (H0: no decision regret)
     decision                a false alarm costs 1, a miss 9 (act when the score is
                             at least 0.1)
     data                    2,000 rows

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, ndtri
 
 import calibrant
-from calibrant.experiment import FAMILIES
+from calibrant.experiment.families import FAMILIES
 from calibrant.posterior.log_odds import model_average
 from calibrant.score_data import Residuals, Sample
 

@@ -59,7 +59,7 @@ def test_an_assessment_computes_the_posterior_once_for_each_notion(computed):
     assert computed == [1, 1, 1]  # class, confidence, and class of recalibrated scores
     computed.clear()
     calibrant.assess(*classes(), rng=0)
-    assert computed == [1] * 6  # confidence, four classes, and confidence of recalibrated scores
+    assert computed == [1] * 5  # confidence, and four classes
 
 
 def test_an_assessment_of_a_sketch_computes_the_posterior_once(computed):
