@@ -35,6 +35,7 @@ def audit():
     return calibrant.audit(*shifted(0))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_calibrated_segments_are_rarely_called_miscalibrated(shift):
     named = 0
@@ -131,6 +132,7 @@ def test_p_values_do_not_depend_on_the_names_or_the_order_of_segments(rows):
     assert numbers(turned) == expected
 
 
+@pytest.mark.full
 def test_numbers_of_groups_do_not_depend_on_their_names():
     rng = np.random.default_rng(0)
     group, score = rng.choice(list("abc"), 900), rng.beta(1, 3, 900)

@@ -31,6 +31,7 @@ def assessed(label, score, **options):
     return calibrant.assess(label, score, n_resamples=99, **options)
 
 
+@pytest.mark.full
 def test_the_claim_is_the_error_on_new_rows():
     ratios, inside = [], []
     for seed in range(5):
@@ -45,6 +46,7 @@ def test_the_claim_is_the_error_on_new_rows():
     assert np.mean(inside) >= 0.8
 
 
+@pytest.mark.full
 def test_the_claim_falls_as_rows_are_added():
     values = [assessed(*drawn("bent", n, 0)[::-1]).recalibration.after.value for n in (300, 4800)]
     assert 2 < values[0] / values[1] < 8
@@ -66,6 +68,7 @@ def test_the_action_gives_the_claim_with_its_interval():
     assert again.verdict.action == found.verdict.action
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("notion", ["confidence", "classwise", "top:2"])
 def test_the_claim_of_several_classes(notion):
     rng = np.random.default_rng(2)
@@ -88,6 +91,7 @@ def test_the_claim_of_several_classes(notion):
     assert after.value == pytest.approx(np.mean(errors), rel=0.8)
 
 
+@pytest.mark.full
 def test_scores_of_two_columns_claim_the_error_of_their_confidence():
     score, label = drawn("too confident", 2000, 3)
     one = assessed(label, score, notion="binary").recalibration.after
@@ -96,6 +100,7 @@ def test_scores_of_two_columns_claim_the_error_of_their_confidence():
     assert 0.1 * one.value < two.value < one.value
 
 
+@pytest.mark.full
 def test_counts_are_repeated_rows():
     rng = np.random.default_rng(4)
     score, label = drawn("bent", 150, 4)
@@ -106,6 +111,7 @@ def test_counts_are_repeated_rows():
     assert (counted.low, counted.high) == pytest.approx((repeated.low, repeated.high), rel=1e-6)
 
 
+@pytest.mark.full
 def test_copies_in_a_cluster_tell_no_more_than_one_row():
     score, label = drawn("too confident", 500, 5)
     alone = assessed(label, score).recalibration.after

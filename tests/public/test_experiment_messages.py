@@ -55,6 +55,7 @@ def test_a_missing_module_is_named_and_is_no_damage(run, tmp_path, monkeypatch, 
     assert "where it can be imported" in done.stderr
 
 
+@pytest.mark.full
 def test_texts_of_figure_1_do_not_overlap(tmp_path, monkeypatch):
     drawn = []
     savefig = Figure.savefig

@@ -142,6 +142,7 @@ def test_a_state_that_is_cut_short_is_refused(folder):
         refused(folder, content[:size])
 
 
+@pytest.mark.full
 def test_a_changed_field_is_refused_with_its_name(folder):
     good = json.loads((folder / "good.json").read_text())
     for path, values in damaged_states(good, np.random.default_rng(0), 250):
@@ -212,6 +213,7 @@ def test_the_two_kinds_of_states_name_each_other(folder):
     )
 
 
+@pytest.mark.full
 def test_a_damaged_file_of_a_saved_monitor_is_refused_with_its_name(folder):
     monitor, rng = Monitor("classwise", reference=1), np.random.default_rng(1)
     for _ in range(3):

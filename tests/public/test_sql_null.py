@@ -53,6 +53,7 @@ def test_duckdb_maps_scores_and_nothing_else(maps, kind):
         same(mapped[: good.size], fitted.predict_proba(good.astype(float)), name)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["REAL", "", "NUMERIC", "TEXT"])
 def test_sqlite_maps_scores_and_nothing_else(maps, kind):
     maps, score = maps

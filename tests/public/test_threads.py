@@ -97,6 +97,7 @@ def test_rows_without_labels_are_counted_by_all_threads():
     assert sketch.totals.dropped == 2 * 200 * 3
 
 
+@pytest.mark.full
 def test_what_is_read_during_updates_belongs_together(tmp_path):
     sketch, seen = Sketch("classwise", labels=range(5)), []
     sketch.update(*matrix(0))

@@ -48,8 +48,8 @@ def repeated(kind, seed):
     score, _ = draw(300, seed)
     if kind == "seven":
         return np.ceil(7 * score) / 7.5, rng.random(300) < score**1.5
-    if kind == "fifty":
-        score = np.ceil(50 * score) / 50
+    if kind == "fifty-one":
+        score = np.ceil(51 * score) / 51
     if kind == "mixed":
         score = score[apart(score)][:60]
         score = np.append(score, np.repeat(score[:20], np.arange(1, 21)))
@@ -62,7 +62,7 @@ def repeated(kind, seed):
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("kind", ["seven", "fifty", "mixed", "pairs", "end", "end below"])
+@pytest.mark.parametrize("kind", ["seven", "fifty-one", "mixed", "pairs", "end", "end below"])
 def test_repeated_scores_equal_the_plain_loop(kind, seed):
     held_to_the_oracle(*repeated(kind, seed))
 

@@ -90,7 +90,7 @@ def test_many_continuous_scores_do_not_repeat():
 
 def test_a_cell_of_two_scores_has_no_deviation():
     rng = np.random.default_rng(0)
-    score = rng.choice(np.append(np.arange(1, 60) / 64, 0.5 + 3e-5), 2000)
+    score = rng.choice(np.append(np.arange(1, 60) / 62, 0.5 + 3e-5), 2000)
     found = problem(score, rng.random(2000) < score)
     assert found.observed.mass.size == 59
     assert found.repeated.sum() == 58

@@ -82,6 +82,7 @@ def test_few_clusters_are_worth_a_warning(rows):
     assert "There are only 12 clusters: how much they differ is itself uncertain." in found.cautions
 
 
+@pytest.mark.full
 def test_classes_are_assessed_too(rows):
     y, p, cluster = rows
     scores = np.column_stack([1 - p, 0.6 * p, 0.4 * p])

@@ -96,6 +96,7 @@ def test_groups_without_a_clear_error_are_left_alone():
     assert {*space["calibrators"]} == {"0", "1"}
 
 
+@pytest.mark.full
 def test_rare_outcomes_are_told_in_ratios_and_beside_their_base_rate():
     rng = np.random.default_rng(3)
     logit = rng.normal(-5, 1, 20_000)

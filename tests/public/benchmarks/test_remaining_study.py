@@ -19,6 +19,7 @@ def remaining():
     return module
 
 
+@pytest.mark.full
 def test_claims_are_compared_with_the_truth(remaining, capsys):
     found = remaining.study(["binary", "two columns"], [300], 2, ["too sure", "tree, 30 scores"])
     claims = found["binary", "too sure", 300]

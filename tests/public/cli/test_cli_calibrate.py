@@ -203,6 +203,7 @@ def test_a_folder_is_written_as_one_file(here):
     assert scores == [*SCORE[::2], *SCORE[1::2]]
 
 
+@pytest.mark.full
 def test_sums_fit_what_rows_fit(here, monkeypatch):
     run("fit", "one.csv", "-o", "rows.json")
     read_as_sums(monkeypatch)

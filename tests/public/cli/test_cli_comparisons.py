@@ -54,6 +54,7 @@ def test_files_of_other_rows_are_independent_samples():
     assert (clustered["pairing"], clustered["rows"]) == ("independent samples", {"last": 1200, "this": 900})
 
 
+@pytest.mark.full
 def test_a_comparison_is_drawn_and_written_as_a_page():
     words = "last.sketch.npz", "this.sketch.npz", "-q"
     sketches = {name: calibrant.Sketch.load(f"{name}.sketch.npz") for name in ("last", "this")}

@@ -336,6 +336,7 @@ def test_compare_is_about_one_class_and_the_same_classes(tmp_path):
 # Recommend
 
 
+@pytest.mark.full
 def test_recommend_ranks_without_labels(folder, tmp_path):
     write_csv(tmp_path / "scores.csv", matrix(PROB))
     options = ["--estimator", "auto", "--estimator", "l:15", "--n", "60", "--seed", "1"]
@@ -488,6 +489,7 @@ def test_report_passes_on_what_it_is_told(here, assessed):
     assert assessed[1][2]["class_names"] == ["a", "b", "c"]
 
 
+@pytest.mark.full
 def test_a_report_is_one_page_without_folders(here):
     out = told("report", here / "data.csv", "--groups", "country", "--name", "Spam & eggs", "-o", "page.html")
     assert out.splitlines()[-1] == f"report: {Path('page.html').resolve()}"
@@ -726,12 +728,14 @@ def test_a_missing_extra_is_named(here, monkeypatch):
 # Manners
 
 
+@pytest.mark.full
 def test_the_module_is_a_program(folder, confidence):
     done = program("ece", folder / "data.csv")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{confidence}\n"
 
 
+@pytest.mark.full
 def test_a_closed_pipe_is_silent(folder):
     words = [sys.executable, "-m", "calibrant", "ece", str(folder / "data.csv"), "--json"]
     command = f"{shlex.join(words)} | true"
@@ -739,6 +743,7 @@ def test_a_closed_pipe_is_silent(folder):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.full
 def test_a_full_disk_is_one_line(folder):
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")

@@ -252,12 +252,14 @@ def test_the_example_needs_its_address_before_anything_is_wrong(monkeypatch):
     assert (done.returncode, "WEBHOOK_URL" in done.stderr) == (1, True)
 
 
+@pytest.mark.full
 def test_a_webhook_that_refuses_is_an_error(here, webhook):
     done = notified(webhook, "monitor", "nowhere", hook="/elsewhere")
     assert done.returncode == 1
     assert "HTTP Error 404" in done.stderr
 
 
+@pytest.mark.full
 def test_the_shell_of_the_page_notifies_after_an_alarm(here):
     page = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")
     code = re.search(r"```sh\n(if ! .*?)```", page, flags=re.S)[1].replace("predictions/", "data")

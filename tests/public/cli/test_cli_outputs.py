@@ -110,6 +110,7 @@ def test_a_device_that_is_full_is_refused_and_stays_a_device(rows, monkeypatch):
         assert "No space left on device" in refused(*command, "/dev/full")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="needs /dev/stdout")
 def test_a_report_that_nobody_reads_ends_quietly(rows):
     done = run_here("report in.csv -o /dev/stdout | head -c 20")

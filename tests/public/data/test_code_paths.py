@@ -94,6 +94,7 @@ def test_counts_above_2_to_the_53_are_the_same_in_every_engine():
         assert found.ece(estimator="uniform:10") == pytest.approx(due.ece(estimator="uniform:10"), rel=1e-12)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weights", [[2**62, 2**62, 1, 1], [1, 2**62, 1, 2**62]])
 def test_counts_that_sum_to_2_to_the_63_are_refused_by_every_road(tmp_path, weights):
     columns = {"y": [1, 1, 0, 1], "p": [0.1, 0.2, 0.3, 0.4], "w": weights}

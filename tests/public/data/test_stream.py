@@ -302,6 +302,7 @@ print(int(found.n), next(int(line.split()[1]) for line in status.splitlines() if
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 @pytest.mark.parametrize("group", [1 << 20, 3_000_000])
 def test_memory_does_not_grow_with_the_rows(tmp_path, group):
@@ -355,6 +356,7 @@ def test_the_page_shows_what_runs(tmp_path, monkeypatch, capsys):
     assert space["sketch"].totals.rows == N
 
 
+@pytest.mark.full
 def test_the_benchmark_runs(tmp_path):
     sizes = ["--rows", "3000", "--csv", "3000", "--wide", "50", "--classes", "30", "--rounds", "1"]
     command = [sys.executable, str(ROOT / "benchmarks/files.py"), *sizes, "--folder", str(tmp_path)]
@@ -371,6 +373,7 @@ def test_the_benchmark_runs(tmp_path):
     ]
 
 
+@pytest.mark.full
 def test_the_benchmark_of_engines_runs(tmp_path):
     options = ["--rows", "3000", "--rounds", "1", "--engines", "polars", "duckdb", "--folder", str(tmp_path)]
     command = [sys.executable, str(ROOT / "benchmarks/engines.py"), *options]

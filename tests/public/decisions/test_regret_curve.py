@@ -39,6 +39,7 @@ def test_net_benefit_of_ten_rows_by_hand():
     np.testing.assert_allclose(found.treat_all, [0.5 - 0.5 / 4, 0.0, 0.5 - 0.5 * 3], atol=1e-12)
 
 
+@pytest.mark.full
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["plain", "counts", "weights"]))
 def test_net_benefit_is_its_definition_by_a_loop(seed, kind):

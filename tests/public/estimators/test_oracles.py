@@ -51,6 +51,7 @@ each_kernel = pytest.mark.parametrize("kernel", KERNELS)
 each_bandwidth = pytest.mark.parametrize("bandwidth", ["0.033", "0.1", "silverman"])
 
 
+@pytest.mark.full
 @each_dataset
 @each_notion
 @pytest.mark.parametrize("n_bins", [10, 30, "sqrt"])
@@ -76,6 +77,7 @@ def test_silverman_bandwidths_equal_the_reference(name, notion):
     assert bandwidths == pytest.approx(REFERENCE[name][notion]["kde"]["silverman"]["bandwidths"], abs=1e-12)
 
 
+@pytest.mark.full
 @each_dataset
 @each_notion
 @each_bandwidth

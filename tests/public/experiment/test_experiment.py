@@ -327,6 +327,7 @@ def test_the_order_of_the_tasks_changes_nothing(reference):
         assert kept.truth == found.truth
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_workers_change_nothing(reference, tmp_path, backend):
     found = run(SMALL, tmp_path / "run", jobs=2, backend=backend)

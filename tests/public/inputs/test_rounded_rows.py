@@ -48,6 +48,7 @@ def test_an_assessment_says_it_too(without_reference_estimators):
     ]
 
 
+@pytest.mark.full
 def test_a_sketch_counts_them_and_keeps_the_number(tmp_path):
     p = softmax(500, 6).round(4)
     y, (_, count) = labels_of(p), slowly_renormalised(p)

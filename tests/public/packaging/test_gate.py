@@ -55,6 +55,7 @@ def check(folder, name, **changes):
     return shell(folder, STEPS["Check"]["run"], **inputs), inputs
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "changes", "result", "code"),
     [
@@ -73,6 +74,7 @@ def test_the_action_reports_the_result(predictions, name, changes, result, code)
         assert result in (predictions / "github_step_summary").read_text().upper()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("options", "result"),
     [
@@ -92,6 +94,7 @@ def test_the_action_has_a_default_limit_only_if_there_is_no_other(predictions, o
     assert ("ECE |" in summary) == ("MAX_ECE" in options)
 
 
+@pytest.mark.full
 def test_the_action_stores_a_report(predictions):
     ran = shell(
         predictions,
@@ -110,6 +113,7 @@ def test_every_input_of_the_action_is_used():
         assert f"${{{{ inputs.{name} }}}}" in text
 
 
+@pytest.mark.full
 def test_the_hook_runs_a_gate(predictions):
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     for name, code in (("good-predictions.csv", 0), ("bad-predictions.csv", 1)):

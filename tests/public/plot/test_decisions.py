@@ -13,6 +13,7 @@ import calibrant
 from calibrant import plot
 
 
+@pytest.mark.full
 def test_the_axis_spans_the_thresholds_that_matter():
     rng = np.random.default_rng(0)
     for score, low, high in (

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.full
 def test_two_processes(tmp_path):
     worker = Path(__file__).with_name("worker.py")
     environment = os.environ | {"MPLBACKEND": "Agg", "GLOO_SOCKET_IFNAME": "lo"}

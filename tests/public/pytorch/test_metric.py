@@ -53,6 +53,7 @@ def test_the_result_is_that_of_the_rows(notion, estimator):
     assert found.item() == pytest.approx(asked, abs=1e-9 if exact else 2e-3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("notion", NOTIONS)
 @given(seed=st.integers(0, 2**31), pieces=st.integers(1, 5))
 @settings(max_examples=5, deadline=None)

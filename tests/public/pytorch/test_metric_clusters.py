@@ -30,6 +30,7 @@ def by_row(p, y, image):
     return y.flatten().numpy(), p.flatten().numpy(), image.repeat_interleave(y[0].numel()).numpy()
 
 
+@pytest.mark.full
 def test_the_test_of_calibrated_masks_is_not_too_liberal():
     alarms = {True: 0, False: 0}
     for seed in range(12):
@@ -43,6 +44,7 @@ def test_the_test_of_calibrated_masks_is_not_too_liberal():
     assert alarms[True] <= 2
 
 
+@pytest.mark.full
 def test_results_are_those_of_clustered_rows():
     for seed, power in ((0, 1.0), (1, 1.0), (2, 1.4)):
         p, y, image = masks(seed)

@@ -137,6 +137,7 @@ def test_impossible_weights_are_refused(bad):
     assert torch.equal(masked.sums, expected.sums)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32])
 def test_masks_weights_and_ignored_labels_go_together(kind):
     generator = torch.Generator().manual_seed(0)

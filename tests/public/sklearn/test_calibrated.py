@@ -254,6 +254,7 @@ def test_a_class_absent_from_a_training_part_is_named_before_any_fit():
         CalibratedModel(Unfit()).fit(X, y)
 
 
+@pytest.mark.full
 def test_the_same_comes_out_for_the_same_splits():
     X, y = data()
     forest = RandomForestClassifier(5, random_state=0)
